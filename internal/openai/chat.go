@@ -1,0 +1,592 @@
+package openai
+
+import (
+	"bytes"
+)
+
+// Chat is the dialect of POST …/chat/completions.
+var Chat Dialect = chat{}
+
+type chat struct{}
+
+func (chat) Name() string { return "chat" }
+
+func (chat) View(body []byte, lookup func([]byte) *Tools) (*View, error) {
+	v := &View{Body: body}
+	var streamOptions, responseFormat, several Range
+	var functions bool
+	err := v.scan(lookup, true, func(key []byte, value Range) {
+		switch string(key) {
+		case "messages":
+			v.items = value
+		case "stream_options":
+			streamOptions = value
+		case "response_format":
+			responseFormat = value
+		case "n":
+			several = value
+		case "functions":
+			functions = !isNull(body, value)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if startsWith(body, streamOptions, '{') {
+		v.UsageAsked = isTrue(body, find(body, streamOptions.Start, "include_usage"))
+	}
+	v.JSONFormat = isJSONFormat(body, responseFormat)
+	switch {
+	case v.Passthrough != "":
+	case functions:
+		v.Passthrough = ReasonFunctions
+	case !isNull(body, several) && string(several.Of(body)) != "1":
+		v.Passthrough = ReasonChoices
+	case !startsWith(body, v.items, '['):
+		v.Passthrough = ReasonShape
+	default:
+		v.scanTools()
+	}
+	if v.Passthrough != "" {
+		return v, nil
+	}
+	if eachElement(body, v.items.Start, func(start int) int {
+		item, end := chatItem(body, start)
+		v.Items = append(v.Items, item)
+		return end
+	}) < 0 {
+		v.Passthrough = ReasonShape
+	}
+	return v, nil
+}
+
+// scan reads the members that both dialects have, and hands the others to f.
+func (v *View) scan(lookup func([]byte) *Tools, nested bool, f func(key []byte, value Range)) error {
+	b := v.Body
+	start := skipSpace(b, 0)
+	var seen uint32
+	end := eachMember(b, start, func(key []byte, _, start int) int {
+		if start >= len(b) {
+			return failed
+		}
+		end := failed
+		if string(key) == "tools" && b[start] == '[' && lookup != nil {
+			if t := lookup(b[start:]); t != nil {
+				v.Tools, end = t, start+len(t.Raw)
+			}
+		}
+		if end < 0 {
+			end = skipValue(b, start)
+		}
+		if end < 0 {
+			return failed
+		}
+		value := Range{start, end}
+		switch string(key) {
+		case "tools":
+			v.tools = value
+		case "tool_choice":
+			v.choice = value
+		case "model":
+			v.Model = text(b, value)
+		case "stream":
+			v.Stream = isTrue(b, value)
+		default:
+			f(key, value)
+		}
+		if bit := watchedKey(key); bit != 0 {
+			if seen&bit != 0 {
+				v.Passthrough = ReasonRepeatedKey
+			}
+			seen |= bit
+		}
+		return end
+	})
+	if end < 0 || skipSpace(b, end) != len(b) {
+		if tooDeep(b) {
+			return ErrTooDeep
+		}
+		return ErrSyntax
+	}
+	if v.Passthrough == "" && v.Tools == nil && startsWith(b, v.tools, '[') {
+		v.Tools = scanTools(b[v.tools.Start:v.tools.End], nested)
+	}
+	v.Choice = scanChoice(b, v.choice)
+	return nil
+}
+
+var watchedKeys = []string{"model", "stream", "tools", "tool_choice", "messages", "input", "instructions", "n", "functions",
+	"background", "prompt", "previous_response_id", "conversation", "stream_options", "store"}
+
+// watchedKey returns a bit of its own for each member by which the projection decides, 0 for others. A body that repeats
+// one of them is passed on as it is: the proxy and the upstream must not read different values.
+func watchedKey(key []byte) uint32 {
+	for i, k := range watchedKeys {
+		if string(key) == k {
+			return 1 << i
+		}
+	}
+	return 0
+}
+
+// tooDeep reports whether the brackets of b nest deeper than MaxDepth.
+func tooDeep(b []byte) bool {
+	depth := 0
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			end := skipString(b, i)
+			if end < 0 {
+				return false
+			}
+			i = end - 1
+		case '{', '[':
+			if depth++; depth > MaxDepth {
+				return true
+			}
+		case '}', ']':
+			depth--
+		}
+	}
+	return false
+}
+
+// scanTools decides by the tools whether the request can be projected.
+func (v *View) scanTools() {
+	switch {
+	case isNull(v.Body, v.tools) || startsWith(v.Body, v.tools, '[') && emptyArray(v.Body, v.tools):
+		v.Passthrough = ReasonNoTools
+	case v.Tools == nil:
+		v.Passthrough = ReasonShape
+	case v.Tools.Native:
+		v.Passthrough = ReasonNativeSearch
+	}
+}
+
+func isJSONFormat(b []byte, format Range) bool {
+	if !startsWith(b, format, '{') {
+		return false
+	}
+	switch text(b, find(b, format.Start, "type")) {
+	case "json_object", "json_schema":
+		return true
+	}
+	return false
+}
+
+func chatItem(b []byte, start int) (Item, int) {
+	var role, callID, calls Range
+	item := Item{}
+	end := eachMember(b, start, func(key []byte, _, start int) int {
+		end := skipValue(b, start)
+		value := Range{start, end}
+		switch string(key) {
+		case "role":
+			role = value
+		case "content":
+			item.Content = value
+		case "tool_call_id":
+			callID = value
+		case "tool_calls":
+			calls = value
+		}
+		return end
+	})
+	if end < 0 {
+		end = skipValue(b, start)
+	}
+	item.Range = Range{start, end}
+	if end < 0 {
+		return item, failed
+	}
+	item.Kind = roleKind(text(b, role))
+	switch item.Kind {
+	case KindResult:
+		item.ResultOf = text(b, callID)
+	case KindAssistant:
+		if startsWith(b, calls, '[') {
+			for _, at := range elements(b, calls.Start) {
+				item.Calls = append(item.Calls, chatCall(b, at))
+			}
+		}
+	}
+	return item, end
+}
+
+func roleKind(role string) Kind {
+	switch role {
+	case "system", "developer":
+		return KindSystem
+	case "user":
+		return KindUser
+	case "assistant":
+		return KindAssistant
+	case "tool":
+		return KindResult
+	}
+	return KindOther
+}
+
+// chatCall reads one call of an assistant message; a custom tool's call has a name but no arguments of interest.
+func chatCall(b []byte, at Range) Call {
+	c := Call{}
+	if !startsWith(b, at, '{') {
+		return c
+	}
+	eachMember(b, at.Start, func(key []byte, _, start int) int {
+		end := skipValue(b, start)
+		switch string(key) {
+		case "id":
+			c.ID = text(b, Range{start, end})
+		case "function", "custom":
+			if b[start] == '{' {
+				c.Name = text(b, find(b, start, "name"))
+				c.ArgumentsAt = find(b, start, "arguments")
+				c.nameAt = find(b, start, "name")
+				c.function = string(key) == "function"
+			}
+		}
+		return end
+	})
+	return c
+}
+
+// VirtualTool implements Dialect.
+func (chat) VirtualTool(name, strict string) []byte {
+	dst := []byte(`{"type":"function","function":{"name":`)
+	dst = AppendString(dst, name)
+	dst = append(dst, `,"description":`...)
+	dst = AppendString(dst, virtualDescription)
+	dst = append(dst, `,"parameters":`...)
+	dst = append(dst, virtualParameters(strict)...)
+	if strict != "omit" {
+		dst = append(append(dst, `,"strict":`...), strict...)
+	}
+	return append(dst, `}}`...)
+}
+
+const virtualDescription = "Loads deferred tools, so that they can be called from the next turn on. Use " +
+	"\"select:NAME\" (or \"select:NAME,NAME\") when the name is known from the directory of deferred tools, else a few " +
+	"words for what the tool should do; \"+word\" makes a word required."
+
+// virtualParameters is a plain root object. Strict decoding wants every property required, optional ones nullable.
+func virtualParameters(strict string) string {
+	maxType, required := `"integer"`, `["query"]`
+	if strict == "true" {
+		maxType, required = `["integer","null"]`, `["query","max_results"]`
+	}
+	return `{"type":"object","properties":{"query":{"type":"string","description":"select:NAME or search words"},` +
+		`"max_results":{"type":` + maxType + `,"description":"most tools to load, at most the configured limit"}},` +
+		`"required":` + required + `,"additionalProperties":false}`
+}
+
+// Compose implements Dialect.
+func (d chat) Compose(v *View, p Projection) []byte {
+	edits := v.toolEdits(p)
+	if p.Directory != "" {
+		edits = append(edits, d.directoryEdit(v, p.Directory))
+	}
+	edits = append(edits, d.spliceEdits(v, p.Splices)...)
+	if p.Encode != nil {
+		edits = append(edits, v.renameEdits(p.Encode)...)
+	}
+	var appended []byte
+	for i, round := range p.Rounds {
+		if len(appended) > 0 {
+			appended = append(appended, ',')
+		}
+		appended = appendChatRound(appended, round, p.Results[i])
+	}
+	if len(appended) > 0 {
+		edits = append(edits, appendElements(v.Body, v.items, appended))
+	}
+	return v.write(edits, p)
+}
+
+// write applies the edits to the client's body.
+func (v *View) write(edits []Edit, p Projection) []byte {
+	body := applyEdits(nil, v.Body, edits)
+	if p.Tools != nil && len(p.Tools) == 0 {
+		return withoutTools(body)
+	}
+	return body
+}
+
+// toolEdits replaces the tools array and the choice.
+func (v *View) toolEdits(p Projection) []Edit {
+	var edits []Edit
+	if len(p.Tools) > 0 {
+		edits = append(edits, Edit{v.tools, p.Tools})
+	}
+	if p.Mode != "" && !v.choice.Absent() {
+		edits = append(edits, Edit{v.choice, AppendString(nil, p.Mode)})
+	}
+	return edits
+}
+
+// withoutTools takes the members out of a body that are refused where no tool is left.
+func withoutTools(body []byte) []byte {
+	members, ok := appendMembers(nil, body, skipSpace(body, 0))
+	if !ok {
+		return body
+	}
+	out := append(make([]byte, 0, len(body)), '{')
+	for _, m := range members {
+		switch string(m.Key) {
+		case "tools", "tool_choice", "parallel_tool_calls":
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, m.Whole.Of(body)...)
+	}
+	return append(out, '}')
+}
+
+// directoryEdit joins the directory to the leading system message, or adds one.
+func (chat) directoryEdit(v *View, directory string) Edit {
+	if len(v.Items) > 0 && v.Items[0].Kind == KindSystem {
+		if e, ok := appendText(v.Body, v.Items[0], directory, "text"); ok {
+			return e
+		}
+	}
+	message := AppendString([]byte(`{"role":"system","content":`), directory)
+	message = append(message, '}')
+	if len(v.Items) > 0 {
+		message = append(message, ',')
+	}
+	return insert(v.items.Start+1, message)
+}
+
+// appendText joins text to the content of a message: inside a string, or as a new part behind the others, which leaves the
+// client's cache breakpoints where they are.
+func appendText(b []byte, message Item, addition, partType string) (Edit, bool) {
+	content := message.Content
+	switch {
+	case isString(b, content):
+		with := appendInner(nil, addition)
+		if content.End-content.Start > 2 {
+			with = append([]byte(`\n\n`), with...)
+		}
+		return insert(content.End-1, with), true
+	case startsWith(b, content, '['):
+		part := AppendString([]byte(`{"type":"`+partType+`","text":`), addition)
+		return appendElements(b, content, append(part, '}')), true
+	case content.Absent():
+		with := AppendString([]byte(`"content":`), addition)
+		if skipSpace(b, message.Start+1) != message.End-1 {
+			with = append(with, ',')
+		}
+		return insert(message.Start+1, with), true
+	case isNull(b, content):
+		return Edit{content, AppendString(nil, addition)}, true
+	}
+	return Edit{}, false
+}
+
+// renameEdits encodes the names of tools in the client's history and in tool_choice.
+func (v *View) renameEdits(encode func(string) string) []Edit {
+	var edits []Edit
+	for _, item := range v.Items {
+		for _, c := range item.Calls {
+			if c.function && !c.nameAt.Absent() {
+				if name := encode(c.Name); name != c.Name {
+					edits = append(edits, Edit{c.nameAt, AppendString(nil, name)})
+				}
+			}
+		}
+	}
+	if v.Choice.Form == ChoiceFunction {
+		at := v.choice
+		if inner := find(v.Body, at.Start, "function"); startsWith(v.Body, inner, '{') {
+			at = inner
+		}
+		if name := encode(v.Choice.Function); name != v.Choice.Function {
+			edits = append(edits, Edit{find(v.Body, at.Start, "name"), AppendString(nil, name)})
+		}
+	}
+	return edits
+}
+
+// appendChatRound appends a hidden round: the assistant turn and one tool message for each of its hidden calls.
+func appendChatRound(dst []byte, r Round, results []Result) []byte {
+	dst = append(dst, r.items...)
+	for _, result := range results {
+		dst = append(dst, ',')
+		dst = appendToolMessage(dst, result)
+	}
+	return dst
+}
+
+func appendToolMessage(dst []byte, r Result) []byte {
+	dst = append(dst, `{"role":"tool","tool_call_id":`...)
+	dst = AppendString(dst, r.CallID)
+	dst = append(dst, `,"content":`...)
+	dst = AppendString(dst, r.Output)
+	return append(dst, '}')
+}
+
+// Splices implements Dialect. The hidden rounds stand before the assistant turn that the client saw, which its calls
+// identify; a turn without calls has no anchor that is sure, but for its text.
+func (chat) Splices(_ *View, rounds []Round, results [][]Result, last Round) []Splice {
+	var s Splice
+	for i, round := range rounds {
+		if i > 0 {
+			s.Before = append(s.Before, ',')
+		}
+		s.Before = appendChatRound(s.Before, round, results[i])
+		s.Cut = joinTexts(s.Cut, round.texts)
+	}
+	given := results[len(rounds):]
+	text := ""
+	for _, t := range last.texts {
+		if t.Member == "content" {
+			text = t.Text
+		}
+	}
+	var hidden []Result
+	if len(given) > 0 {
+		hidden = given[0]
+	}
+	for position, c := range last.Calls {
+		if !c.Class.Hidden() {
+			s.Anchors = append(s.Anchors, CallAnchor(c))
+			continue
+		}
+		for _, result := range hidden {
+			if result.CallID == c.ID {
+				s.Within = append(s.Within, HiddenCall{position, c.raw, appendToolMessage(nil, result)})
+			}
+		}
+	}
+	if len(s.Anchors) == 0 {
+		whole := ""
+		for _, t := range joinTexts(s.Cut, []MemberText{{"content", text}}) {
+			if t.Member == "content" {
+				whole = t.Text
+			}
+		}
+		s.Anchors = append(s.Anchors, TextAnchor(whole))
+	}
+	if len(s.Before) == 0 && len(s.Within) == 0 {
+		return nil
+	}
+	return []Splice{s}
+}
+
+// joinTexts appends the texts of a round to those of the rounds before it.
+func joinTexts(texts, more []MemberText) []MemberText {
+	for _, m := range more {
+		found := false
+		for i := range texts {
+			if texts[i].Member == m.Member {
+				texts[i].Text += m.Text
+				found = true
+			}
+		}
+		if !found {
+			texts = append(texts, m)
+		}
+	}
+	return texts
+}
+
+// spliceEdits puts hidden rounds back before the assistant messages that hold their anchors.
+func (chat) spliceEdits(v *View, splices []Splice) []Edit {
+	if len(splices) == 0 {
+		return nil
+	}
+	anchored := indexAnchors(splices)
+	var edits []Edit
+	for i, item := range v.Items {
+		if item.Kind != KindAssistant {
+			continue
+		}
+		n := -1
+		for _, c := range item.Calls {
+			if k, ok := anchored.call(v, c); ok {
+				n = k
+				break
+			}
+		}
+		if n < 0 && len(item.Calls) == 0 && anchored.texts {
+			n = anchored.find(TextAnchor(contentText(v.Body, item.Content)))
+		}
+		if n < 0 {
+			continue
+		}
+		s := splices[n]
+		if len(s.Before) > 0 {
+			edits = append(edits, insert(item.Start, append(bytes.Clone(s.Before), ',')))
+			edits = append(edits, cutTexts(v.Body, item, s.Cut)...)
+		}
+		edits = append(edits, withinEdits(v, i, s.Within)...)
+	}
+	return edits
+}
+
+// cutTexts takes the texts that now stand in the hidden rounds off the front of the client's own message. Clients trim, so
+// outer white space is not compared.
+func cutTexts(b []byte, item Item, cuts []MemberText) []Edit {
+	var edits []Edit
+	for _, cut := range cuts {
+		value := find(b, item.Start, cut.Member)
+		if cut.Text == "" || !isString(b, value) {
+			continue
+		}
+		whole := text(b, value)
+		rest, ok := cutPrefix(whole, cut.Text)
+		if !ok {
+			continue
+		}
+		with := []byte("null")
+		if rest != "" || len(item.Calls) == 0 || cut.Member != "content" {
+			with = AppendString(nil, rest)
+		}
+		edits = append(edits, Edit{value, with})
+	}
+	return edits
+}
+
+func cutPrefix(whole, prefix string) (string, bool) {
+	trimmed := trimLeft(whole)
+	prefix = trimLeft(prefix)
+	if rest, ok := bytes.CutPrefix([]byte(trimmed), []byte(prefix)); ok {
+		return string(rest), true
+	}
+	short := trimRight(prefix)
+	if short != "" && len(trimmed) >= len(short) && trimmed[:len(short)] == short && trimLeft(trimmed[len(short):]) == "" {
+		return "", true
+	}
+	return "", false
+}
+
+func trimLeft(s string) string  { return string(bytes.TrimLeft([]byte(s), " \t\r\n")) }
+func trimRight(s string) string { return string(bytes.TrimRight([]byte(s), " \t\r\n")) }
+
+// withinEdits puts the hidden calls of a mixed turn back at their positions, and their results behind the results of the
+// calls before them.
+func withinEdits(v *View, at int, within []HiddenCall) []Edit {
+	if len(within) == 0 {
+		return nil
+	}
+	b := v.Body
+	calls := elements(b, find(b, v.Items[at].Start, "tool_calls").Start)
+	var edits []Edit
+	for n, h := range within {
+		visible := min(h.Position-n, len(calls))
+		if visible < len(calls) {
+			edits = append(edits, insert(calls[visible].Start, append(bytes.Clone(h.Call), ',')))
+		} else {
+			edits = append(edits, insert(calls[len(calls)-1].End, append([]byte{','}, h.Call...)))
+		}
+		// The result stands behind as many results as there are visible calls in front of its call.
+		after := at
+		for after+1 < len(v.Items) && v.Items[after+1].Kind == KindResult && after-at < visible {
+			after++
+		}
+		edits = append(edits, insert(v.Items[after].End, append([]byte{','}, h.Result...)))
+	}
+	return edits
+}

@@ -1,0 +1,314 @@
+package openai
+
+import (
+	"bytes"
+	"slices"
+)
+
+// Tools is the tools array of a request. All offsets are relative to its own bytes, so that it can be remembered: agents
+// send the same array on every turn.
+type Tools struct {
+	// Raw is the array with its brackets.
+	Raw []byte
+	// Functions are the function tools in order, members of namespace groups included.
+	Functions []Function
+	// Native says that the request already uses the provider's own tool search.
+	Native bool
+
+	entries []entry
+	groups  []group
+}
+
+// Function is one function tool.
+type Function struct {
+	Range       // of the tool's raw JSON
+	Name        string
+	Description Range // raw JSON value
+	Parameters  Range // raw JSON value
+	group       int   // index of its namespace group plus one, 0 if it stands alone
+	nameAt      Range // the value of name
+}
+
+// entry is one element of the array.
+type entry struct {
+	Range
+	function int // index into Functions plus one
+	group    int // index into groups plus one
+	kind     string
+	label    string // name or server label, to compare with allowed_tools
+}
+
+// group is a namespace object: its bytes up to the members, the members, and the rest.
+type group struct {
+	Range
+	members  Range // the array of members
+	elements []groupElement
+}
+
+type groupElement struct {
+	Range
+	function int // index into Functions plus one, 0 for a member that is no function
+}
+
+// DescriptionText returns the description of a function, unescaped.
+func (t *Tools) DescriptionText(f *Function) string { return text(t.Raw, f.Description) }
+
+// scanTools reads the array at the start of b. It returns nil if no complete array stands there. nested says that a
+// function's name stands within a member "function" (Chat) and not in the tool itself (Responses).
+func scanTools(b []byte, nested bool) *Tools {
+	t := &Tools{}
+	end := eachElement(b, 0, func(start int) int {
+		end := skipValue(b, start)
+		if end < 0 {
+			return failed
+		}
+		t.scanEntry(b, Range{start, end}, nested)
+		return end
+	})
+	if end < 0 {
+		return nil
+	}
+	t.Raw = b[:end:end]
+	return t
+}
+
+func (t *Tools) scanEntry(b []byte, at Range, nested bool) {
+	e := entry{Range: at}
+	var inner, members Range
+	f := Function{Range: at}
+	eachMember(b, at.Start, func(key []byte, _, start int) int {
+		end := skipValue(b, start)
+		value := Range{start, end}
+		switch string(key) {
+		case "type":
+			e.kind = text(b, value)
+		case "name":
+			f.nameAt, e.label = value, text(b, value)
+		case "server_label":
+			e.label = text(b, value)
+		case "description":
+			f.Description = value
+		case "parameters":
+			f.Parameters = value
+		case "function":
+			inner = value
+		case "tools":
+			members = value
+		case "defer_loading":
+			t.Native = t.Native || isTrue(b, value)
+		}
+		return end
+	})
+	switch {
+	case e.kind == "tool_search":
+		t.Native = true
+	case e.kind == "namespace" && startsWith(b, members, '['):
+		t.scanGroup(b, &e, members)
+	case e.kind == "function" && nested && startsWith(b, inner, '{'):
+		f.nameAt = find(b, inner.Start, "name")
+		f.Description = find(b, inner.Start, "description")
+		f.Parameters = find(b, inner.Start, "parameters")
+		t.Native = t.Native || isTrue(b, find(b, inner.Start, "defer_loading"))
+		t.addFunction(b, &e, f)
+	case e.kind == "function":
+		// The flat form is Responses' own; some clients send it to Chat Completions too, and some servers take it.
+		t.addFunction(b, &e, f)
+	case nested && e.label == "" && startsWith(b, inner, '{'):
+		e.label = text(b, find(b, inner.Start, "name"))
+	}
+	if e.kind == "custom" && nested {
+		if custom := find(b, at.Start, "custom"); startsWith(b, custom, '{') {
+			e.label = text(b, find(b, custom.Start, "name"))
+		}
+	}
+	t.entries = append(t.entries, e)
+}
+
+func (t *Tools) addFunction(b []byte, e *entry, f Function) {
+	f.Name = text(b, f.nameAt)
+	if f.Name == "" {
+		return
+	}
+	e.label = f.Name
+	t.Functions = append(t.Functions, f)
+	e.function = len(t.Functions)
+}
+
+func (t *Tools) scanGroup(b []byte, e *entry, members Range) {
+	g := group{Range: e.Range, members: members}
+	for _, at := range elements(b, members.Start) {
+		element := groupElement{Range: at}
+		f := Function{Range: at, group: len(t.groups) + 1}
+		kind := ""
+		eachMember(b, at.Start, func(key []byte, _, start int) int {
+			end := skipValue(b, start)
+			value := Range{start, end}
+			switch string(key) {
+			case "type":
+				kind = text(b, value)
+			case "name":
+				f.nameAt = value
+			case "description":
+				f.Description = value
+			case "parameters":
+				f.Parameters = value
+			case "defer_loading":
+				t.Native = t.Native || isTrue(b, value)
+			}
+			return end
+		})
+		if name := text(b, f.nameAt); kind == "function" && name != "" {
+			f.Name = e.label + "." + name
+			t.Functions = append(t.Functions, f)
+			element.function = len(t.Functions)
+		}
+		g.elements = append(g.elements, element)
+	}
+	t.groups = append(t.groups, g)
+	e.group = len(t.groups)
+}
+
+// Selection says what a projected tools array holds.
+type Selection struct {
+	// Keep says for each function whether it stands in the array from the start, in the client's order.
+	Keep []bool
+	// Drop says for each element of the array whether the request rules it out; nil drops nothing.
+	Drop []bool
+	// Virtual is the raw JSON of the virtual tool, nil for none.
+	Virtual []byte
+	// Loaded are functions in the order in which they were loaded.
+	Loaded []int
+	// Encode renames tools towards the upstream, nil does not.
+	Encode func(name string) string
+}
+
+// Render appends the projected array to dst: kept tools in the client's order, the virtual tool, loaded tools in their
+// order. Members of a namespace group stand in one object of their group. With nothing to show, nothing is appended.
+func (t *Tools) Render(dst []byte, s Selection) []byte {
+	start := len(dst)
+	dst = append(dst, '[')
+	add := func() {
+		if len(dst) > start+1 {
+			dst = append(dst, ',')
+		}
+	}
+	shownGroups := make([]bool, len(t.groups))
+	for i, e := range t.entries {
+		switch {
+		case s.Drop != nil && s.Drop[i]:
+		case e.function > 0:
+			if s.Keep[e.function-1] {
+				add()
+				dst = t.appendFunction(dst, e.function-1, s.Encode)
+			}
+		case e.group > 0:
+			if members := t.groupMembers(e.group, s, true); members != nil {
+				add()
+				shownGroups[e.group-1] = true
+				dst = t.appendGroup(dst, e.group, members, s.Encode)
+			}
+		default:
+			add()
+			dst = append(dst, e.Of(t.Raw)...)
+		}
+	}
+	if s.Virtual != nil {
+		add()
+		dst = append(dst, s.Virtual...)
+	}
+	for _, i := range s.Loaded {
+		switch g := t.Functions[i].group; {
+		case s.Keep[i] || g > 0 && shownGroups[g-1]:
+		case g > 0:
+			add()
+			shownGroups[g-1] = true
+			dst = t.appendGroup(dst, g, t.groupMembers(g, s, false), s.Encode)
+		default:
+			add()
+			dst = t.appendFunction(dst, i, s.Encode)
+		}
+	}
+	if len(dst) == start+1 {
+		return dst[:start]
+	}
+	return append(dst, ']')
+}
+
+// groupMembers lists what a namespace object holds: its kept members in the client's order, then its loaded members in
+// the order in which they were loaded. ifKept gives none for a group that is in the array only for its loaded members,
+// since that one stands at the place of its first load.
+func (t *Tools) groupMembers(g int, s Selection, ifKept bool) []Range {
+	var out []Range
+	for _, element := range t.groups[g-1].elements {
+		if element.function == 0 || s.Keep[element.function-1] {
+			out = append(out, element.Range)
+		}
+	}
+	if ifKept && out == nil {
+		return nil
+	}
+	for _, i := range s.Loaded {
+		if t.Functions[i].group == g && !s.Keep[i] {
+			out = append(out, t.Functions[i].Range)
+		}
+	}
+	return out
+}
+
+func (t *Tools) appendGroup(dst []byte, g int, members []Range, encode func(string) string) []byte {
+	whole := t.groups[g-1]
+	dst = append(dst, t.Raw[whole.Start:whole.members.Start+1]...)
+	for i, m := range members {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, m.Of(t.Raw)...)
+	}
+	return append(dst, t.Raw[whole.members.End-1:whole.End]...)
+}
+
+func (t *Tools) appendFunction(dst []byte, i int, encode func(string) string) []byte {
+	f := &t.Functions[i]
+	if encode == nil {
+		return append(dst, f.Of(t.Raw)...)
+	}
+	name := encode(f.Name)
+	if name == f.Name {
+		return append(dst, f.Of(t.Raw)...)
+	}
+	dst = append(dst, t.Raw[f.Start:f.nameAt.Start]...)
+	dst = AppendString(dst, name)
+	return append(dst, t.Raw[f.nameAt.End:f.End]...)
+}
+
+// ruledOut says which elements an allowed_tools choice leaves out, functions aside.
+func (t *Tools) ruledOut(c *Choice) []bool {
+	out := make([]bool, len(t.entries))
+	for i, e := range t.entries {
+		if e.function > 0 || e.group > 0 {
+			continue
+		}
+		out[i] = !slices.ContainsFunc(c.Allowed, func(a AllowedTool) bool {
+			return a.Type == e.kind && (a.Label == "" || a.Label == e.label)
+		})
+	}
+	return out
+}
+
+// Dropped says which elements that are no functions the choice rules out, nil if none.
+func (t *Tools) Dropped(c *Choice) []bool {
+	if c.Form != AllowedTools {
+		return nil
+	}
+	if out := t.ruledOut(c); slices.Contains(out, true) {
+		return out
+	}
+	return nil
+}
+
+// Detach gives the tools a copy of their own bytes, so that they can outlive the request.
+func (t *Tools) Detach() *Tools {
+	out := *t
+	out.Raw = bytes.Clone(t.Raw)
+	return &out
+}
