@@ -1,0 +1,437 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+
+	"tool-search-proxy/internal/openai"
+)
+
+// Errors of a round that did not come to its end.
+var (
+	errSilent = errors.New("the upstream has sent nothing for too long")
+	errCut    = errors.New("the upstream ended the answer before it was complete")
+	errLarge  = errors.New("the upstream's answer is larger than the limit")
+	errEnded  = errors.New("the round has ended")
+)
+
+// endGrace is how long a stream whose finish reason has come may stay open before that counts as its end.
+const endGrace = time.Second
+
+// run takes the request through its rounds.
+func (t *turn) run() {
+	t.client.w.Header().Set(HeaderRequestID, t.ask.id)
+	t.report.SessionID, t.report.NewAsk = t.ask.id, !t.history.continues
+	t.report.BytesReceived = len(t.body.JSON)
+	if t.view.Tools != nil {
+		t.report.ToolsBytes = len(t.view.Tools.Raw)
+	}
+	t.answer = t.dialect.NewAnswer(t.view, t.answerOptions())
+	for {
+		final := t.bounded()
+		t.report.BoundReached = t.report.BoundReached || final
+		if t.round(final) {
+			return
+		}
+	}
+}
+
+func (t *turn) answerOptions() openai.AnswerOptions {
+	o := openai.AnswerOptions{
+		BilledUsage: t.policy.BilledUsage, UsageDetails: t.policy.UsageDetails, TextCalls: t.policy.TextCalls,
+		Known: func(name string) bool {
+			_, ok := t.plan.Function(name)
+			return ok || name == t.policy.VirtualName
+		},
+		Unread: func(err error, length int) {
+			t.engine.Log.Info("a text looks like a tool call and is passed on as text", zap.Error(err),
+				zap.Int("length", length))
+		},
+	}
+	if t.plan.Encodes() {
+		o.Decode = t.plan.Decode
+	}
+	return o
+}
+
+// bounded reports whether the next round is the last: it is sent with all tools and without the virtual one, so that the
+// agent can still finish.
+func (t *turn) bounded() bool {
+	if len(t.rounds) == 0 {
+		return false
+	}
+	return len(t.rounds) >= max(t.policy.MaxRounds, 1) || t.repeats >= 2 ||
+		t.policy.TimeLimit > 0 && time.Since(t.report.Start) >= t.policy.TimeLimit
+}
+
+// round runs one round; it reports whether the request has been answered.
+func (t *turn) round(final bool) (done bool) {
+	ctx, cancel := context.WithCancelCause(t.request.Context())
+	defer cancel(errEnded)
+	note := RoundReport{}
+	started := time.Now()
+	if len(t.rounds) > 0 && t.view.Stream {
+		t.client.beatOn()
+		defer t.client.beatOff()
+	}
+	resp, err := t.send(ctx, final, &note)
+	if err != nil {
+		t.fail(http.StatusBadGateway, fmt.Errorf("the upstream could not be reached: %w", err))
+		return true
+	}
+	defer resp.Body.Close()
+	note.Status = resp.StatusCode
+	defer func() {
+		note.Duration = time.Since(started)
+		t.report.Rounds = append(t.report.Rounds, note)
+	}()
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		t.refused(resp)
+		return true
+	}
+	if len(t.rounds) == 0 {
+		t.engine.latch.accepted(t.view.Model)
+	}
+	t.answer.Begin(names{t, final})
+	var round openai.Round
+	streamed := isEventStream(resp.Header)
+	switch {
+	case streamed:
+		round, err = t.readStream(ctx, cancel, resp, &note, started)
+	case t.client.isOpen() || !isJSON(resp.Header):
+		// Not an answer in the dialect: pages of gateways, mostly.
+		t.unexpected(resp)
+		return true
+	default:
+		round, err = t.readWhole(ctx, cancel, resp)
+	}
+	note.Tokens = openai.ReadTokens(round.Usage)
+	if err != nil {
+		t.fail(http.StatusBadGateway, err)
+		return true
+	}
+	return t.decide(resp, round, final, streamed, &note)
+}
+
+// decide looks at a round that has been read: the next one follows, or the answer is complete.
+func (t *turn) decide(resp *http.Response, round openai.Round, final, streamed bool, note *RoundReport) (done bool) {
+	hidden, visible := round.Hidden()
+	switch {
+	case round.Failure != nil:
+		t.failInBand(resp, *round.Failure, streamed)
+		return true
+	case !round.Complete && streamed:
+		t.fail(http.StatusBadGateway, errCut)
+		return true
+	}
+	endsHere := final || round.Stopped || !round.Complete || t.view.Choice.Form == openai.ChoiceNone || t.view.Compacts
+	if len(hidden) == 0 || endsHere {
+		t.notify(round.Calls)
+		t.deliver(resp, round, streamed)
+		return true
+	}
+	results := t.answerHidden(hidden)
+	t.notify(round.Calls)
+	if visible > 0 {
+		t.results = append(t.results, results)
+		t.deliver(resp, round, streamed)
+		return true
+	}
+	note.Hidden = true
+	t.noteRepeats(hidden)
+	t.rounds = append(t.rounds, round)
+	t.results = append(t.results, results)
+	if state := resp.Header.Get("X-Codex-Turn-State"); state != "" {
+		t.state = state
+	}
+	return false
+}
+
+// send composes the next request and sends it.
+func (t *turn) send(ctx context.Context, final bool, note *RoundReport) (*http.Response, error) {
+	p := openai.Projection{Splices: t.ask.splices, Rounds: t.rounds, Results: t.results, Mode: t.plan.mode}
+	if t.defers() || t.plan.Filtered() || t.plan.Encodes() {
+		p.Tools = t.plan.render(t.loaded, final)
+		note.ToolsSent = len(p.Tools)
+	}
+	if !final {
+		p.Directory = t.plan.text
+	}
+	if len(t.rounds) > 0 && t.view.Choice.Form == openai.ChoiceFunction && t.view.Choice.Function == t.policy.VirtualName {
+		p.Mode = "auto"
+	}
+	if t.plan.Encodes() {
+		p.Encode = t.plan.Encode
+	}
+	body := t.dialect.Compose(t.view, p)
+	note.Sent = len(body)
+	return t.engine.Upstream.Send(ctx, t.request, body, func(h http.Header) {
+		if len(t.rounds) == 0 {
+			return
+		}
+		if key := h.Get("Idempotency-Key"); key != "" {
+			h.Set("Idempotency-Key", key+"-"+strconv.Itoa(len(t.rounds)+1))
+		}
+		if t.state != "" {
+			h.Set("X-Codex-Turn-State", t.state)
+		}
+	})
+}
+
+// refused handles a status that is no success: the upstream's own words go to the client, unless it may have refused the
+// projection itself.
+func (t *turn) refused(resp *http.Response) {
+	if t.client.isOpen() {
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+		f := openai.FailureOf(resp.StatusCode, body)
+		if after := resp.Header.Get("Retry-After"); after != "" && resp.StatusCode == http.StatusTooManyRequests {
+			f.Message += " Please try again in " + after + "s."
+		}
+		t.report.Failed = "upstream_status"
+		_ = t.client.events(t.answer.Fail(nil, f))
+		return
+	}
+	refusable := []int{http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity}
+	if len(t.rounds) > 0 || !t.policy.FailOpen || !slices.Contains(refusable, resp.StatusCode) {
+		t.debugHeaders()
+		t.client.relay(resp)
+		return
+	}
+	_ = resp.Body.Close()
+	t.report.FailOpen = true
+	t.client.w.Header().Del(HeaderRequestID)
+	t.passthrough(reasonRefused)
+	if t.client.status >= 200 && t.client.status < 300 {
+		// The upstream takes what the client wrote: the refusal was the projection's.
+		held := t.engine.latch.refused(t.view.Model)
+		t.engine.Log.Warn("the upstream refused the projected request and took the client's own",
+			zap.Int("status", resp.StatusCode), zap.String("model", t.view.Model), zap.Bool("latched", held))
+	}
+}
+
+// unexpected passes on an answer that is not of the dialect.
+func (t *turn) unexpected(resp *http.Response) {
+	if t.client.isOpen() {
+		t.fail(http.StatusBadGateway, fmt.Errorf("the upstream answered with content type %q",
+			resp.Header.Get("Content-Type")))
+		return
+	}
+	t.debugHeaders()
+	t.client.relay(resp)
+}
+
+// fail tells the client that the answer cannot be completed: by status while nothing is out, in-band afterwards.
+func (t *turn) fail(status int, err error) {
+	t.report.Failed = "upstream"
+	if t.request.Context().Err() != nil {
+		return // nobody is there to be told
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errSilent) {
+		status = http.StatusGatewayTimeout
+	}
+	t.engine.Log.Warn("a round failed", zap.Error(err), zap.Int("round", len(t.rounds)+1))
+	if !t.client.isOpen() {
+		t.client.refuse(status, err.Error())
+		return
+	}
+	_ = t.client.events(t.answer.Fail(nil, openai.Failure{
+		Status: status, Message: err.Error(), Type: "server_error", Code: "server_error",
+	}))
+}
+
+// failInBand passes on an error that the upstream reported within its answer.
+func (t *turn) failInBand(resp *http.Response, f openai.Failure, streamed bool) {
+	t.report.Failed = "upstream_in_band"
+	if !t.client.isOpen() {
+		t.client.head(resp.Header)
+		t.debugHeaders()
+		if !streamed {
+			t.client.whole(resp.StatusCode, t.answer.Body())
+			return
+		}
+		t.client.openStream(resp.StatusCode)
+	}
+	_ = t.client.events(t.answer.Fail(nil, f))
+}
+
+// readStream feeds a streamed round to the answer and gives the client what it may see, as it comes.
+func (t *turn) readStream(ctx context.Context, cancel context.CancelCauseFunc, resp *http.Response, note *RoundReport,
+	started time.Time) (openai.Round, error) {
+	idle := t.engine.IdleTimeout
+	silence := time.AfterFunc(idle, func() { cancel(errSilent) })
+	defer silence.Stop()
+	reader := openai.NewEventReader(resp.Body, int(t.engine.MaxEventBytes))
+	var out []byte
+	for {
+		ev, err := reader.Next()
+		if err != nil {
+			if t.answer.Progress() != openai.Running || err == io.EOF {
+				break
+			}
+			return t.answer.End(), t.readError(ctx, err)
+		}
+		if note.FirstEvent == 0 {
+			note.FirstEvent = time.Since(started)
+		}
+		if ev.HasID {
+			t.client.noteID()
+		}
+		out = t.answer.Event(out, ev)
+		progress := t.answer.Progress()
+		if progress == openai.Over {
+			break
+		}
+		if reader.Buffered() {
+			continue
+		}
+		if progress == openai.Ending {
+			silence.Reset(min(endGrace, idle))
+		} else {
+			silence.Reset(idle)
+		}
+		if len(out) > 0 {
+			t.openWith(resp)
+			if err := t.client.events(out); err != nil {
+				return t.answer.End(), fmt.Errorf("the client is gone: %w", err)
+			}
+			out = out[:0]
+		}
+	}
+	if len(out) > 0 {
+		t.openWith(resp)
+		_ = t.client.events(out)
+	}
+	return t.answer.End(), nil
+}
+
+// openWith sets the headers of the round whose bytes the client gets first.
+func (t *turn) openWith(resp *http.Response) {
+	if !t.client.isOpen() {
+		t.client.head(resp.Header)
+		t.debugHeaders()
+	}
+}
+
+// readError says what broke a round.
+func (t *turn) readError(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(cause, errSilent) {
+		return cause
+	}
+	if errors.Is(err, openai.ErrEventTooLong) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errCut, err)
+}
+
+// readWhole reads an answer that is not streamed.
+func (t *turn) readWhole(ctx context.Context, cancel context.CancelCauseFunc, resp *http.Response) (openai.Round, error) {
+	silence := time.AfterFunc(t.engine.IdleTimeout, func() { cancel(errSilent) })
+	defer silence.Stop()
+	limit := t.engine.MaxAnswerBytes
+	size := min(max(resp.ContentLength, 0), limit, 1<<20)
+	body := make([]byte, 0, size+512)
+	for {
+		if len(body) == cap(body) {
+			body = slices.Grow(body, len(body)+512)
+		}
+		n, err := resp.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if n > 0 {
+			silence.Reset(t.engine.IdleTimeout)
+		}
+		if int64(len(body)) > limit {
+			return openai.Round{}, errLarge
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return openai.Round{}, t.readError(ctx, err)
+		}
+	}
+	t.answer.Whole(body)
+	return t.answer.End(), nil
+}
+
+// deliver completes the client's answer. What must be remembered is stored before the client can act on it.
+func (t *turn) deliver(resp *http.Response, round openai.Round, streamed bool) {
+	t.save(round)
+	t.report.Loaded = nil
+	for _, i := range t.loaded {
+		t.report.Loaded = append(t.report.Loaded, t.plan.Names[i])
+	}
+	for _, c := range round.Calls {
+		if !c.Class.Hidden() {
+			t.report.Called = append(t.report.Called, c.Name)
+		}
+	}
+	if streamed {
+		t.openWith(resp)
+		t.client.openStream(resp.StatusCode)
+		_ = t.client.events(t.answer.Finish(nil))
+		return
+	}
+	t.client.head(resp.Header)
+	t.debugHeaders()
+	t.client.whole(resp.StatusCode, t.answer.Body())
+}
+
+// debugHeaders tells what the projection did, if the operator allows it.
+func (t *turn) debugHeaders() {
+	allowed := t.policy.DebugHeaders
+	set := func(name string, n int) { t.client.debug("X-Tool-Search-"+name, strconv.Itoa(n), allowed) }
+	sent := 0
+	if n := len(t.report.Rounds); n > 0 {
+		sent = t.report.Rounds[n-1].Sent
+	}
+	set("Deferred", len(t.plan.Deferred))
+	set("Loaded", len(t.loaded))
+	set("Hidden-Rounds", len(t.rounds))
+	set("Bytes-Before", len(t.body.JSON))
+	set("Bytes-After", sent)
+}
+
+// notify tells of the round's calls: equal ones are told once, with their count.
+func (t *turn) notify(calls []openai.Call) {
+	silent := t.request.Header.Get(HeaderSilent) == "1"
+	var notices []Notice
+	for _, c := range calls {
+		n := Notice{Kind: NoticeTarget, Tool: t.called(c.Name), Count: 1, Silent: silent}
+		switch {
+		case c.Class == openai.Virtual:
+			n.Kind = NoticeSearch
+		case c.Class == openai.Unexposed:
+			continue
+		}
+		if i := slices.IndexFunc(notices, func(o Notice) bool { return o.Kind == n.Kind && o.Tool == n.Tool }); i >= 0 {
+			notices[i].Count++
+			continue
+		}
+		notices = append(notices, n)
+	}
+	for _, n := range notices {
+		if comment := t.engine.Notify(n); comment != "" && t.view.Stream {
+			t.client.say(comment)
+		}
+	}
+}
+
+func isEventStream(h http.Header) bool {
+	kind, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	return kind == "text/event-stream"
+}
+
+// isJSON is generous: some servers leave the content type out, or call JSON text.
+func isJSON(h http.Header) bool {
+	kind, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	return kind != "text/html"
+}

@@ -1,0 +1,247 @@
+// Package turn is the engine: it takes one request of a client through as many rounds as the model needs, answers the
+// virtual tool's calls itself, and gives the client one answer in which none of this shows.
+//
+// The way of a request: find out where things are (openai), sort the tools (projection), find the session (session), write
+// the upstream's request, read the round, decide whose the calls are, and either repeat or deliver. Every rule that holds
+// for both dialects is here; what bytes look like is in openai.
+package turn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+
+	"tool-search-proxy/internal/openai"
+	"tool-search-proxy/internal/projection"
+	"tool-search-proxy/internal/session"
+)
+
+// Upstream is the one API behind the proxy.
+type Upstream interface {
+	// Send posts a body to the path that the client asked for, with the client's headers made fit for it. edit, if not
+	// nil, changes the headers last.
+	Send(ctx context.Context, in *http.Request, body []byte, edit func(http.Header)) (*http.Response, error)
+}
+
+// Policy is a policy in force, with the encoded form in which asks freeze it.
+type Policy struct {
+	projection.Policy
+	encoded string
+}
+
+// NewPolicy makes a policy ready for use.
+func NewPolicy(p projection.Policy) *Policy {
+	encoded, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // a struct of strings, numbers and booleans
+	}
+	return &Policy{p, string(encoded)}
+}
+
+// Options are what an engine needs.
+type Options struct {
+	Upstream Upstream
+	// Passthrough forwards a request as it is.
+	Passthrough http.Handler
+	Sessions    session.Store
+	// Secret keys the digests under which sessions are kept.
+	Secret []byte
+	// Policy returns the policy in force now.
+	Policy func() *Policy
+	// Observe is told of every request when it is over.
+	Observe func(context.Context, *Report)
+	// Notify is told of calls as they come, for call notices; it returns a comment for the running stream, or "".
+	Notify func(Notice) string
+	Log    *zap.Logger
+
+	MaxAnswerBytes int64 // of a whole answer
+	MaxEventBytes  int64 // of one event of a stream
+	IdleTimeout    time.Duration
+	Heartbeat      time.Duration // 0 is off
+	LatchRefusals  int
+	LatchTime      time.Duration
+}
+
+// Engine serves the requests of both dialects.
+type Engine struct {
+	Options
+	catalogs catalogs
+	policies policies
+	latch    latch
+}
+
+// New makes an engine.
+func New(o Options) *Engine {
+	if o.Observe == nil {
+		o.Observe = func(context.Context, *Report) {}
+	}
+	if o.Notify == nil {
+		o.Notify = func(Notice) string { return "" }
+	}
+	return &Engine{Options: o, catalogs: newCatalogs(), latch: newLatch(o.LatchRefusals, o.LatchTime)}
+}
+
+// Body is the body of a request.
+type Body struct {
+	Raw      []byte // as it was received
+	JSON     []byte // decoded
+	Unclear  string // why it could not be decoded; it is passed on as it is then
+	Received int64
+}
+
+// Headers of the proxy's own; none is forwarded upstream.
+const (
+	HeaderSwitch     = "X-Tool-Search"            // off, on
+	HeaderRequestID  = "X-Tool-Search-Request-Id" // the session's ID
+	HeaderPrefetched = "X-Tool-Search-Prefetched" // name, name=failed
+	HeaderSilent     = "X-Tool-Search-Silent"     // 1: no call notices
+)
+
+// Serve answers one POST of a dialect.
+func (e *Engine) Serve(w http.ResponseWriter, r *http.Request, d openai.Dialect, b Body) {
+	report := &Report{Dialect: d.Name(), Start: time.Now(), Status: http.StatusOK}
+	t := &turn{engine: e, dialect: d, request: r, body: b, report: report, policy: e.Policy()}
+	t.client = newClient(w, e.Heartbeat)
+	defer func() {
+		t.client.close()
+		report.End = time.Now()
+		report.Status = t.client.status
+		report.ClientGone = r.Context().Err() != nil
+		e.Observe(r.Context(), report)
+	}()
+	reason, err := t.prepare()
+	switch {
+	case err != nil:
+		report.Reason = "refused"
+		t.client.refuse(http.StatusBadRequest, err.Error())
+	case reason != "":
+		t.passthrough(reason)
+	default:
+		t.run()
+	}
+}
+
+// Reasons for passing a request through that do not come from its body alone.
+const (
+	reasonDisabled       openai.Reason = "disabled"
+	reasonHeader         openai.Reason = "header"
+	reasonModel          openai.Reason = "bypass_model"
+	reasonUnclear        openai.Reason = "unknown_encoding"
+	reasonUnparsable     openai.Reason = "unparsable"
+	reasonNothing        openai.Reason = "nothing_deferred"
+	reasonCollision      openai.Reason = "name_collision"
+	reasonLatched        openai.Reason = "latched"
+	reasonRefused        openai.Reason = "fail_open"
+	reasonSessionMissing openai.Reason = "session_unavailable"
+)
+
+// turn is one client request on its way.
+type turn struct {
+	engine  *Engine
+	dialect openai.Dialect
+	request *http.Request
+	body    Body
+	client  *client
+	report  *Report
+
+	policy  *Policy
+	view    *openai.View
+	caller  caller
+	history history
+	ask     *ask
+	catalog *catalog
+	plan    *plan
+
+	loaded  []int // functions, in the order in which they were loaded
+	answer  openai.Answer
+	rounds  []openai.Round    // hidden rounds of this request
+	results [][]openai.Result // of their hidden calls
+	asked   map[string]bool   // searches of this request
+	repeats int               // hidden rounds that asked nothing new
+	state   string            // x-codex-turn-state of an earlier round
+}
+
+// prepare reads the request and plans its projection. It returns the reason if the request is to pass through, and an
+// error if it is to be refused.
+func (t *turn) prepare() (openai.Reason, error) {
+	mode := t.request.Header.Get(HeaderSwitch)
+	switch {
+	case mode == "off":
+		return reasonHeader, nil
+	case t.body.Unclear != "":
+		return reasonUnclear, nil
+	}
+	forced := mode == "on" && t.policy.AllowHeader
+	if !t.policy.Enabled && !forced && !t.engine.remembers(t.request.Context()) {
+		return reasonDisabled, nil
+	}
+	t.caller = t.engine.caller(t.request.Header)
+	view, err := t.dialect.View(t.body.JSON, func(rest []byte) *openai.Tools {
+		t.catalog = t.engine.catalogs.find(t.caller.credential, rest)
+		if t.catalog == nil {
+			return nil
+		}
+		return t.catalog.tools
+	})
+	switch {
+	case errors.Is(err, openai.ErrTooDeep):
+		return "", err
+	case err != nil:
+		return reasonUnparsable, nil
+	case view.Passthrough != "":
+		return view.Passthrough, nil
+	}
+	t.view = view
+	t.report.Model = view.Model
+	t.report.Stream = view.Stream
+	t.history = readHistory(view)
+	if t.ask, err = t.findAsk(); err != nil {
+		t.engine.Log.Warn("session store unavailable, going on with what the transcript tells", zap.Error(err))
+		t.report.StoreFailed = true
+	}
+	if t.ask.policy != nil {
+		t.policy = t.ask.policy
+	} else if !t.policy.Enabled && !forced {
+		return reasonDisabled, nil
+	}
+	switch {
+	case projection.NewPatterns(t.policy.BypassModels).Match(view.Model):
+		return reasonModel, nil
+	case t.engine.latch.holds(view.Model):
+		return reasonLatched, nil
+	}
+	if t.catalog == nil {
+		t.catalog = t.engine.catalogs.add(t.caller.credential, view.Tools)
+	}
+	t.plan = t.catalog.plan(t.policy, &view.Choice, t.ask.prefetched(t.policy), t.dialect)
+	t.report.Tools, t.report.Deferred = len(t.plan.Names), len(t.plan.Deferred)
+	switch {
+	case t.plan.Collision:
+		t.engine.Log.Error("a tool of the request bears the name of the virtual tool: sending the full tools",
+			zap.String("name", t.policy.VirtualName))
+		return reasonCollision, nil
+	case len(t.plan.Deferred) < max(t.policy.MinDeferred, 1) && !t.plan.Filtered() && len(t.ask.splices) == 0 &&
+		!t.plan.Encodes():
+		return reasonNothing, nil
+	}
+	t.restoreLoaded()
+	return "", nil
+}
+
+// passthrough sends the request as the client wrote it.
+func (t *turn) passthrough(reason openai.Reason) {
+	t.report.Reason = reason
+	t.client.debug("X-Tool-Search-Passthrough", string(reason), t.policy.DebugHeaders)
+	in := t.request.Clone(t.request.Context())
+	in.Body = newBody(t.body.Raw)
+	in.ContentLength = int64(len(t.body.Raw))
+	in.TransferEncoding = nil
+	t.client.handOver(func(w http.ResponseWriter) { t.engine.Passthrough.ServeHTTP(w, in) })
+}
+
+// defers reports whether the request has deferred tools, so that the model is told of them.
+func (t *turn) defers() bool { return len(t.plan.Deferred) >= max(t.policy.MinDeferred, 1) }
