@@ -31,6 +31,7 @@ type Policy struct {
 	KeepUsed        bool          `json:"keep_used,omitempty"`
 	DotSeparator    string        `json:"dot_separator,omitempty"`
 	DebugHeaders    bool          `json:"debug_headers,omitempty"`
+	Audit           bool          `json:"audit,omitempty"`        // pass everything through, report what could be saved
 	AllowHeader     bool          `json:"allow_header,omitempty"` // X-Tool-Search: on counts
 	RequestIDHeader []string      `json:"request_id_header,omitempty"`
 }

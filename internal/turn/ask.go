@@ -29,7 +29,10 @@ type ask struct {
 	calls   []string // aliases of calls handed out before
 	splices []openai.Splice
 
+	// prefetchDone are the tools that the client has run before the first round; prefetchTold says that this request
+	// tells of them itself.
 	prefetchDone []string
+	prefetchTold bool
 	response     string // the last response's id, for one that is named by an earlier id
 }
 
@@ -155,6 +158,9 @@ func (a *ask) enter(s *session.Session, kind, key string, continues bool, e *Eng
 	if continues {
 		a.policy = e.policies.decode(best.Policy)
 		a.loaded, a.calls = best.Loaded, best.Calls
+		if !a.prefetchTold {
+			a.prefetchDone = best.Prefetched
+		}
 		if a.digest == "" {
 			a.digest = best.Key
 		}
@@ -179,7 +185,9 @@ func (t *turn) requestIDs() []string {
 
 // readPrefetch reads which prefetch tools the client has run before the first round.
 func (t *turn) readPrefetch(a *ask) {
-	for _, entry := range strings.Split(strings.Join(t.request.Header.Values(HeaderPrefetched), ","), ",") {
+	told := t.request.Header.Values(HeaderPrefetched)
+	a.prefetchTold = len(told) > 0
+	for entry := range strings.SplitSeq(strings.Join(told, ","), ",") {
 		name, status, _ := strings.Cut(strings.TrimSpace(entry), "=")
 		if name = strings.TrimSpace(name); name == "" {
 			continue
@@ -356,7 +364,7 @@ func (e *Engine) remembers(ctx context.Context) bool { return e.Sessions.Stats(c
 // may still be under way.
 func (e *Engine) Active(r *http.Request) bool {
 	p := e.Policy()
-	return p.Enabled || p.AllowHeader && r.Header.Get(HeaderSwitch) == "on" || e.remembers(r.Context())
+	return p.Enabled || p.Audit || p.AllowHeader && r.Header.Get(HeaderSwitch) == "on" || e.remembers(r.Context())
 }
 
 // policies decodes frozen policies; there are few different ones.

@@ -30,6 +30,7 @@ type Report struct {
 	BoundReached    bool
 	FailOpen        bool // the projected request was refused, and sent again as the client wrote it
 	Failed          string
+	Audit           *Audit // what projection would have done, where requests are only looked at
 
 	ToolsBytes    int // of the client's tools
 	BytesReceived int // of the client's body

@@ -118,6 +118,8 @@ func (e *Engine) Serve(w http.ResponseWriter, r *http.Request, d openai.Dialect,
 	case err != nil:
 		report.Reason = "refused"
 		t.client.refuse(http.StatusBadRequest, err.Error())
+	case reason == reasonAudit:
+		t.audit()
 	case reason != "":
 		t.passthrough(reason)
 	default:
@@ -127,16 +129,16 @@ func (e *Engine) Serve(w http.ResponseWriter, r *http.Request, d openai.Dialect,
 
 // Reasons for passing a request through that do not come from its body alone.
 const (
-	reasonDisabled       openai.Reason = "disabled"
-	reasonHeader         openai.Reason = "header"
-	reasonModel          openai.Reason = "bypass_model"
-	reasonUnclear        openai.Reason = "unknown_encoding"
-	reasonUnparsable     openai.Reason = "unparsable"
-	reasonNothing        openai.Reason = "nothing_deferred"
-	reasonCollision      openai.Reason = "name_collision"
-	reasonLatched        openai.Reason = "latched"
-	reasonRefused        openai.Reason = "fail_open"
-	reasonSessionMissing openai.Reason = "session_unavailable"
+	reasonDisabled   openai.Reason = "disabled"
+	reasonHeader     openai.Reason = "header"
+	reasonModel      openai.Reason = "bypass_model"
+	reasonUnclear    openai.Reason = "unknown_encoding"
+	reasonUnparsable openai.Reason = "unparsable"
+	reasonNothing    openai.Reason = "nothing_deferred"
+	reasonCollision  openai.Reason = "name_collision"
+	reasonLatched    openai.Reason = "latched"
+	reasonAudit      openai.Reason = "audit"
+	reasonRefused    openai.Reason = "fail_open"
 )
 
 // turn is one client request on its way.
@@ -176,7 +178,7 @@ func (t *turn) prepare() (openai.Reason, error) {
 		return reasonUnclear, nil
 	}
 	forced := mode == "on" && t.policy.AllowHeader
-	if !t.policy.Enabled && !forced && !t.engine.remembers(t.request.Context()) {
+	if !t.policy.Enabled && !t.policy.Audit && !forced && !t.engine.remembers(t.request.Context()) {
 		return reasonDisabled, nil
 	}
 	t.caller = t.engine.caller(t.request.Header)
@@ -205,7 +207,7 @@ func (t *turn) prepare() (openai.Reason, error) {
 	}
 	if t.ask.policy != nil {
 		t.policy = t.ask.policy
-	} else if !t.policy.Enabled && !forced {
+	} else if !t.policy.Enabled && !t.policy.Audit && !forced {
 		return reasonDisabled, nil
 	}
 	switch {
@@ -227,6 +229,8 @@ func (t *turn) prepare() (openai.Reason, error) {
 	case len(t.plan.Deferred) < max(t.policy.MinDeferred, 1) && !t.plan.Filtered() && len(t.ask.splices) == 0 &&
 		!t.plan.Encodes():
 		return reasonNothing, nil
+	case t.policy.Audit:
+		return reasonAudit, nil
 	}
 	t.restoreLoaded()
 	return "", nil
