@@ -63,6 +63,8 @@ type View struct {
 	choice       Range // the value of tool_choice
 	items        Range // the messages or input array, or the input string
 	instructions Range
+	previous     Range // the value of previous_response_id
+	unstored     bool  // Responses: the client said store:false
 }
 
 // Kind tells items apart as far as the proxy must.
@@ -146,6 +148,9 @@ type Projection struct {
 	Results [][]Result
 	// Encode renames tools towards the upstream; nil leaves names alone.
 	Encode func(name string) string
+	// Replay sends the hidden rounds whole although the request names a conversation (Responses), which should hold
+	// them: the upstream has said that it lacks their calls.
+	Replay bool
 }
 
 // Result answers one hidden call.
@@ -154,7 +159,8 @@ type Result struct {
 	Output string
 }
 
-// Splice is a run of hidden items and the place where it belongs in the client's own history.
+// Splice is a run of hidden items and the place where it belongs in the client's own history. Responses has its own use of
+// the fields; see there.
 type Splice struct {
 	// Anchors name visible items; see Anchor.
 	Anchors []string

@@ -1,4 +1,338 @@
 package openai
 
+import (
+	"bytes"
+	"strings"
+)
+
 // Responses is the dialect of POST …/responses.
-var Responses Dialect = chat{}
+var Responses Dialect = responses{}
+
+type responses struct{}
+
+func (responses) Name() string { return "responses" }
+
+// View implements Dialect. An input that is a string is one user message.
+func (responses) View(body []byte, lookup func([]byte) *Tools) (*View, error) {
+	v := &View{Body: body}
+	var background, prompt, textOptions, agents, conversation Range
+	err := v.scan(lookup, false, func(key []byte, value Range) {
+		switch string(key) {
+		case "input":
+			v.items = value
+		case "instructions":
+			v.instructions = value
+		case "previous_response_id":
+			v.previous = value
+		case "conversation":
+			conversation = value
+		case "background":
+			background = value
+		case "prompt":
+			prompt = value
+		case "text":
+			textOptions = value
+		case "multi_agent":
+			agents = value
+		case "store":
+			v.unstored = string(value.Of(body)) == "false"
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	v.PreviousResponse = text(body, v.previous)
+	v.Conversation = text(body, conversation)
+	if startsWith(body, conversation, '{') {
+		v.Conversation = text(body, find(body, conversation.Start, "id"))
+	}
+	if startsWith(body, textOptions, '{') {
+		v.JSONFormat = isJSONFormat(body, find(body, textOptions.Start, "format"))
+	}
+	switch {
+	case v.Passthrough != "":
+	case isTrue(body, background):
+		v.Passthrough = ReasonBackground
+	case !isNull(body, agents):
+		v.Passthrough = ReasonMultiAgent
+	case !isNull(body, v.instructions) && !isString(body, v.instructions):
+		v.Passthrough = ReasonShape
+	default:
+		v.scanTools()
+		if v.Passthrough == ReasonNoTools && !isNull(body, prompt) {
+			v.Passthrough = ReasonPromptTemplate
+		}
+	}
+	if v.Passthrough == "" && !v.scanInput() {
+		v.Passthrough = ReasonShape
+	}
+	return v, nil
+}
+
+// scanInput reads the input items; false if the input has a form that the proxy does not know. A request may do without
+// input where a prompt template, a conversation or an earlier response gives it.
+func (v *View) scanInput() bool {
+	b := v.Body
+	switch {
+	case isNull(b, v.items):
+		return true
+	case isString(b, v.items):
+		v.Items = []Item{{Range: v.items, Kind: KindUser, Content: v.items}}
+		return true
+	case !startsWith(b, v.items, '['):
+		return false
+	}
+	end := eachElement(b, v.items.Start, func(start int) int {
+		item, kind, end := inputItem(b, start)
+		v.Items = append(v.Items, item)
+		v.Compacts = kind == "compaction_trigger"
+		return end
+	})
+	return end >= 0
+}
+
+// inputItem reads one input item and returns it with its type.
+func inputItem(b []byte, start int) (item Item, kind string, end int) {
+	var kindAt, role, id, callID, approval, name, space, arguments, input Range
+	end = eachMember(b, start, func(key []byte, _, start int) int {
+		end := skipValue(b, start)
+		value := Range{start, end}
+		switch string(key) {
+		case "type":
+			kindAt = value
+		case "role":
+			role = value
+		case "content":
+			item.Content = value
+		case "id":
+			id = value
+		case "call_id":
+			callID = value
+		case "approval_request_id":
+			approval = value
+		case "name":
+			name = value
+		case "namespace":
+			space = value
+		case "arguments":
+			arguments = value
+		case "input":
+			input = value
+		}
+		return end
+	})
+	if end < 0 {
+		end = skipValue(b, start)
+	}
+	item.Range = Range{start, end}
+	if end < 0 {
+		return item, "", failed
+	}
+	kind, item.ID = text(b, kindAt), text(b, id)
+	switch {
+	case kind == "message" || kind == "" && !role.Absent():
+		item.Kind = roleKind(text(b, role))
+	case kind == "function_call":
+		call := Call{ID: text(b, callID), Name: text(b, name), ArgumentsAt: arguments, nameAt: name, function: true}
+		if group := text(b, space); group != "" {
+			// The names of members are never encoded.
+			call.Name, call.nameAt, call.function = group+"."+call.Name, Range{}, false
+		}
+		item.Kind, item.Calls = KindCall, []Call{call}
+	case isClientCall(kind):
+		call := Call{ID: text(b, callID), Name: kind, ArgumentsAt: input}
+		switch kind {
+		case "custom_tool_call":
+			call.Name = qualified(text(b, space), text(b, name))
+		case "mcp_approval_request":
+			call.ID = item.ID
+		}
+		item.Kind, item.Calls = KindCall, []Call{call}
+	case kind == "mcp_approval_response":
+		item.Kind, item.ResultOf = KindResult, text(b, approval)
+	case isServerItem(kind) || kind == "" && item.ID != "":
+		item.Kind = KindAssistant
+	case strings.HasSuffix(kind, "_output"):
+		item.Kind, item.ResultOf = KindResult, text(b, callID)
+	}
+	return item, kind, end
+}
+
+func qualified(group, name string) string {
+	if group == "" {
+		return name
+	}
+	return group + "." + name
+}
+
+// serverItems are output items that wait for no answer of the client, messages aside.
+var serverItems = map[string]bool{
+	"reasoning": true, "compaction": true, "item_reference": true, "program": true, "program_output": true,
+	"web_search_call": true, "file_search_call": true, "code_interpreter_call": true, "image_generation_call": true,
+	"mcp_call": true, "mcp_list_tools": true, "tool_search_call": true, "tool_search_output": true,
+}
+
+func isServerItem(kind string) bool { return serverItems[kind] }
+
+// isClientCall reports whether items of this type, function calls aside, are calls that the client answers.
+func isClientCall(kind string) bool {
+	return kind == "mcp_approval_request" || strings.HasSuffix(kind, "_call") && kind != "function_call" && !serverItems[kind]
+}
+
+// VirtualTool implements Dialect.
+func (responses) VirtualTool(name, strict string) []byte {
+	dst := []byte(`{"type":"function","name":`)
+	dst = AppendString(dst, name)
+	dst = append(dst, `,"description":`...)
+	dst = AppendString(dst, virtualDescription)
+	dst = append(dst, `,"parameters":`...)
+	dst = append(dst, virtualParameters(strict)...)
+	if strict != "omit" {
+		dst = append(append(dst, `,"strict":`...), strict...)
+	}
+	return append(dst, '}')
+}
+
+// Compose implements Dialect. A conversation at the upstream holds every finished round already, so the next round brings
+// nothing but the results of the last one, unless the upstream has said that it lacks the calls.
+func (d responses) Compose(v *View, p Projection) []byte {
+	edits := v.toolEdits(p)
+	if p.Directory != "" {
+		edits = append(edits, d.directoryEdit(v, p.Directory))
+	}
+	if p.Encode != nil {
+		edits = append(edits, v.renameEdits(p.Encode)...)
+	}
+	if id := d.currentResponse(v, p.Splices); id != nil {
+		edits = append(edits, Edit{v.previous, id})
+	}
+	if n := len(p.Rounds); n > 0 && v.Conversation != "" && !p.Replay {
+		results := appendOutputs([]byte{'['}, p.Rounds[n-1], p.Results[n-1])
+		edits = append(edits, v.inputEdit(append(results, ']')))
+		return v.write(withoutEditsIn(edits, v.items), p)
+	}
+	edits = append(edits, d.spliceEdits(v, p.Splices)...)
+	var appended []byte
+	for i, round := range p.Rounds {
+		if len(appended) > 0 {
+			appended = append(appended, ',')
+		}
+		appended = append(appended, round.items...)
+		if len(round.items) > 0 && len(p.Results[i]) > 0 {
+			appended = append(appended, ',')
+		}
+		appended = appendOutputs(appended, round, p.Results[i])
+	}
+	if len(appended) > 0 {
+		edits = append(edits, v.appendInput(appended)...)
+	}
+	return v.write(edits, p)
+}
+
+// withoutEditsIn leaves out the edits within a value that is itself replaced.
+func withoutEditsIn(edits []Edit, value Range) []Edit {
+	if value.Absent() {
+		return edits
+	}
+	kept := edits[:0]
+	for _, e := range edits {
+		if e.At == value || e.At.End <= value.Start || e.At.Start >= value.End {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// inputEdit gives the request another input.
+func (v *View) inputEdit(input []byte) Edit {
+	if v.items.Absent() {
+		return v.addMember("input", input)
+	}
+	return Edit{v.items, input}
+}
+
+// appendInput puts raw, comma-separated items at the end of the input, whatever form the client gave it.
+func (v *View) appendInput(raw []byte) []Edit {
+	switch {
+	case isString(v.Body, v.items):
+		return []Edit{
+			insert(v.items.Start, []byte(`[{"role":"user","content":`)),
+			insert(v.items.End, append(append([]byte("},"), raw...), ']')),
+		}
+	case startsWith(v.Body, v.items, '['):
+		return []Edit{appendElements(v.Body, v.items, raw)}
+	}
+	return []Edit{v.inputEdit(append(append([]byte{'['}, raw...), ']'))}
+}
+
+// addMember adds a member at the front of the body, which has others.
+func (v *View) addMember(name string, value []byte) Edit {
+	with := append(AppendString(nil, name), ':')
+	with = append(append(with, value...), ',')
+	return insert(skipSpace(v.Body, 0)+1, with)
+}
+
+// directoryEdit joins the directory to the instructions, or to the leading system message where there are none. Where the
+// request names state at the upstream its first item is not the first of the context, and would stay there for good, while
+// instructions are sent anew each time.
+func (responses) directoryEdit(v *View, directory string) Edit {
+	switch {
+	case isString(v.Body, v.instructions):
+		with := appendInner(nil, directory)
+		if v.instructions.End-v.instructions.Start > 2 {
+			with = append([]byte(`\n\n`), with...)
+		}
+		return insert(v.instructions.End-1, with)
+	case len(v.Items) > 0 && v.Items[0].Kind == KindSystem && v.PreviousResponse == "" && v.Conversation == "":
+		if e, ok := appendText(v.Body, v.Items[0], directory, "input_text"); ok {
+			return e
+		}
+	}
+	if v.instructions.Absent() {
+		return v.addMember("instructions", AppendString(nil, directory))
+	}
+	return Edit{v.instructions, AppendString(nil, directory)}
+}
+
+// appendOutputs appends the results of a round's hidden calls as items.
+func appendOutputs(dst []byte, r Round, results []Result) []byte {
+	for i, result := range results {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendOutput(dst, r, result)
+	}
+	return dst
+}
+
+// appendOutput appends the item that answers a call. A call that a program made says so, and so must its result.
+func appendOutput(dst []byte, r Round, result Result) []byte {
+	dst = append(dst, `{"type":"function_call_output","call_id":`...)
+	dst = AppendString(dst, result.CallID)
+	for _, c := range r.Calls {
+		if c.ID != result.CallID || !startsWith(c.raw, Range{0, len(c.raw)}, '{') {
+			continue
+		}
+		if caller := find(c.raw, 0, "caller"); !isNull(c.raw, caller) {
+			dst = append(append(dst, `,"caller":`...), caller.Of(c.raw)...)
+		}
+	}
+	dst = append(dst, `,"output":`...)
+	dst = AppendString(dst, result.Output)
+	return append(dst, '}')
+}
+
+// LacksCall reports whether a refusal says that the upstream does not hold the calls which the results of the round
+// answer, as servers do that keep no conversation.
+func LacksCall(refusal []byte, r Round) bool {
+	lower := bytes.ToLower(refusal)
+	if bytes.Contains(lower, []byte("no tool call found")) {
+		return true
+	}
+	for _, c := range r.Calls {
+		if c.Class.Hidden() && c.ID != "" && bytes.Contains(refusal, []byte(c.ID)) {
+			return true
+		}
+	}
+	return false
+}

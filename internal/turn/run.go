@@ -84,6 +84,10 @@ func (t *turn) round(final bool) (done bool) {
 		defer t.client.beatOff()
 	}
 	resp, err := t.send(ctx, final, &note)
+	for err == nil && t.again(ctx, resp) {
+		_ = resp.Body.Close()
+		resp, err = t.send(ctx, final, &note)
+	}
 	if err != nil {
 		t.fail(http.StatusBadGateway, fmt.Errorf("the upstream could not be reached: %w", err))
 		return true
@@ -158,7 +162,9 @@ func (t *turn) decide(resp *http.Response, round openai.Round, final, streamed b
 
 // send composes the next request and sends it.
 func (t *turn) send(ctx context.Context, final bool, note *RoundReport) (*http.Response, error) {
-	p := openai.Projection{Splices: t.ask.splices, Rounds: t.rounds, Results: t.results, Mode: t.plan.mode}
+	p := openai.Projection{
+		Splices: t.ask.splices, Rounds: t.rounds, Results: t.results, Mode: t.plan.mode, Replay: t.replay,
+	}
 	if t.defers() || t.plan.Filtered() || t.plan.Encodes() {
 		p.Tools = t.plan.render(t.loaded, final)
 		note.ToolsSent = len(p.Tools)
@@ -235,7 +241,8 @@ func (t *turn) fail(status int, err error) {
 	if t.request.Context().Err() != nil {
 		return // nobody is there to be told
 	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errSilent) {
+	var timeout interface{ Timeout() bool }
+	if errors.Is(err, errSilent) || errors.As(err, &timeout) && timeout.Timeout() {
 		status = http.StatusGatewayTimeout
 	}
 	t.engine.Log.Warn("a round failed", zap.Error(err), zap.Int("round", len(t.rounds)+1))

@@ -165,6 +165,8 @@ type turn struct {
 	asked   map[string]bool   // searches of this request
 	repeats int               // hidden rounds that asked nothing new
 	state   string            // x-codex-turn-state of an earlier round
+	replay  bool              // the upstream's conversation lacks the hidden rounds
+	locked  int               // waits for the upstream's conversation
 }
 
 // prepare reads the request and plans its projection. It returns the reason if the request is to pass through, and an

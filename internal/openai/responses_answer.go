@@ -1,0 +1,988 @@
+package openai
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+)
+
+// responsesAnswer builds the one answer of a Responses request: one lifecycle, rising sequence numbers, dense output
+// indexes, and a final output that equals what was streamed.
+type responsesAnswer struct {
+	view    *View
+	options AnswerOptions
+	names   Names
+
+	opened    bool    // the client has got something
+	openedIn  int     // the round whose lifecycle events the client got
+	held      []Event // what shows nothing and waits for something that does
+	snapshot  []byte  // the last response object of the lifecycle that the client got or would get
+	createdAt []byte  // raw JSON, pinned by the first event that carries it
+	sequence  int64   // of the next event
+	output    []*outputItem
+
+	rounds int // begun so far
+	round  *responsesRound
+	usages [][]byte // of the rounds before this one
+
+	edits           []Edit // scratch
+	scratch, digits []byte // scratch
+}
+
+// responsesRound is what is known of the running round.
+type responsesRound struct {
+	items      []*outputItem // in the order in which they came
+	begun      bool          // a lifecycle event has come
+	called     bool          // a structured call has come
+	over       bool
+	whole      bool   // the round is not streamed
+	id         string // of the response
+	final      Event  // the event that ended the stream, or a whole body as its Data
+	object     responseObject
+	status     string
+	usage      []byte
+	failure    *Failure
+	errorEvent Event
+}
+
+// outputKind tells output items apart as far as the proxy must.
+type outputKind uint8
+
+const (
+	otherOutput outputKind = iota
+	messageOutput
+	reasoningOutput
+	functionOutput
+	clientCallOutput // any other call that the client answers
+)
+
+// outputState says what becomes of an output item.
+type outputState uint8
+
+const (
+	waits  outputState = iota // it is not known yet whether the client may see it
+	shown                     // the client has got it, or would have if the answer were streamed
+	hidden                    // the client never gets it
+)
+
+// outputItem is one output item of a round.
+type outputItem struct {
+	kind      outputKind
+	state     outputState
+	due       bool    // it still waits, and will be shown with the end of the answer
+	place     int     // output_index of the upstream, -1 if it gave none
+	index     int     // output_index of the client, once it is shown
+	id        string  // as it was announced
+	waiting   []Event // what has come while it waits
+	added     []byte  // raw JSON as it was announced
+	done      []byte  // raw JSON as it was finished
+	own       []byte  // raw JSON that the client gets where it differs
+	unsent    bool    // shown, but no event of it has been sent
+	partnered bool    // of reasoning: a hidden call stands behind it
+	named     bool    // of a function call: the name is known
+	name      string  // canonical
+	class     Class
+	prefix    *TextCallPrefix
+	replaced  bool   // of a message: its text was calls, which stand behind it
+	replay    []byte // raw JSON as the next request holds it; nil leaves it out
+}
+
+func (responses) NewAnswer(v *View, o AnswerOptions) Answer {
+	return &responsesAnswer{view: v, options: o}
+}
+
+func (a *responsesAnswer) Begin(names Names) {
+	if r := a.round; r != nil {
+		a.usages = append(a.usages, r.usage)
+		for _, item := range r.items {
+			if item.due {
+				a.place(item)
+			}
+		}
+		if r.whole && a.view.JSONFormat {
+			a.hideMessages(r) // a preamble in front of JSON would not be JSON
+		}
+	}
+	a.names = names
+	a.rounds++
+	a.round = &responsesRound{}
+}
+
+func (a *responsesAnswer) hideMessages(r *responsesRound) {
+	for _, item := range r.items {
+		if item.kind == messageOutput {
+			item.state = hidden
+		}
+	}
+	kept := a.output[:0]
+	for _, item := range a.output {
+		if item.state != hidden {
+			item.index = len(kept)
+			kept = append(kept, item)
+		}
+	}
+	a.output = kept
+}
+
+func (a *responsesAnswer) Event(dst []byte, ev Event) []byte {
+	r := a.round
+	switch {
+	case r.over:
+		return dst // what follows the end is nobody's
+	case ev.Data == nil:
+		if a.opened && bytes.HasSuffix(ev.Raw, []byte("\n")) {
+			dst = append(dst, ev.Raw...)
+		}
+		return dst
+	case bytes.HasPrefix(ev.Data, []byte("[DONE]")):
+		r.over = true
+		return dst
+	}
+	var e responsesEvent
+	if !e.read(ev) {
+		return dst // cut off
+	}
+	switch string(e.kind) {
+	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
+		a.terminal(ev, &e)
+		return dst
+	case "response.created", "response.queued", "response.in_progress":
+		return a.lifecycle(dst, ev, &e)
+	case "error", "":
+		if string(e.kind) == "error" || !isNull(e.data, e.err) {
+			r.errorEvent = ev.clone()
+			r.failure = readFailure(e.data)
+			return dst
+		}
+	case "keepalive":
+		if !a.opened {
+			return dst
+		}
+	}
+	if r.failure != nil {
+		return dst
+	}
+	switch string(e.kind) {
+	case "response.output_item.added":
+		return a.itemAdded(dst, ev, &e)
+	case "response.output_item.done":
+		return a.itemDone(dst, ev, &e)
+	}
+	return a.detail(dst, ev, &e)
+}
+
+// Progress implements Answer. An error event is mostly followed by the failed response.
+func (a *responsesAnswer) Progress() Progress {
+	switch r := a.round; {
+	case r.over:
+		return Over
+	case r.failure != nil:
+		return Ending
+	}
+	return Running
+}
+
+// lifecycle takes an event that tells how the response stands. The client gets those of one round only.
+func (a *responsesAnswer) lifecycle(dst []byte, ev Event, e *responsesEvent) []byte {
+	r := a.round
+	var object responseObject
+	if object.read(e.data, e.response) {
+		r.id = text(e.data, object.id)
+	}
+	if a.opened {
+		if a.openedIn != a.rounds {
+			return dst
+		}
+		a.snapshot = bytes.Clone(e.response.Of(e.data))
+		return a.emit(dst, ev, e, nil)
+	}
+	if !r.begun {
+		r.begun = true
+		a.held = nil // the round before left no trace
+	}
+	a.snapshot = bytes.Clone(e.response.Of(e.data))
+	a.held = append(a.held, ev.clone())
+	return dst
+}
+
+// terminal keeps the end of the round, which waits until it is known whether it is the end of the answer.
+func (a *responsesAnswer) terminal(ev Event, e *responsesEvent) {
+	r := a.round
+	r.over = true
+	r.final = ev.clone()
+	r.status = string(bytes.TrimPrefix(e.kind, []byte("response.")))
+	a.readFinal(e.response)
+	if r.status == "failed" && r.failure == nil {
+		r.failure = readFailure(r.final.Data)
+	}
+}
+
+// readFinal reads the response object that ends a round.
+func (a *responsesAnswer) readFinal(at Range) {
+	r := a.round
+	b := r.final.Data
+	if !r.object.read(b, at) {
+		return
+	}
+	if id := text(b, r.object.id); id != "" {
+		r.id = id
+	}
+	if !isNull(b, r.object.usage) {
+		r.usage = r.object.usage.Of(b)
+	}
+}
+
+func (a *responsesAnswer) itemAdded(dst []byte, ev Event, e *responsesEvent) []byte {
+	if !startsWith(e.data, e.item, '{') {
+		return a.detail(dst, ev, e)
+	}
+	item := newOutputItem(e.item.Of(e.data), e.outputIndex())
+	dst = a.arrive(dst, item)
+	return a.pass(dst, ev, e, item)
+}
+
+func newOutputItem(raw []byte, place int) *outputItem {
+	item := &outputItem{added: bytes.Clone(raw), place: place}
+	kind := text(raw, find(raw, 0, "type"))
+	item.id = text(raw, find(raw, 0, "id"))
+	switch {
+	case kind == "message":
+		item.kind = messageOutput
+	case kind == "reasoning":
+		item.kind = reasoningOutput
+	case kind == "function_call":
+		item.kind = functionOutput
+	case isClientCall(kind):
+		item.kind = clientCallOutput
+	}
+	return item
+}
+
+// arrive puts a new item in its place and decides as far as it can whether the client sees it.
+func (a *responsesAnswer) arrive(dst []byte, item *outputItem) []byte {
+	r := a.round
+	r.items = append(r.items, item)
+	switch item.kind {
+	case reasoningOutput:
+		for _, before := range r.items {
+			if before.partnered && before.state == waits && !before.due {
+				before.hide()
+			}
+		}
+	case messageOutput:
+		if a.options.TextCalls && !r.called {
+			item.prefix = &TextCallPrefix{}
+			return dst
+		}
+		return a.reveal(dst, item)
+	case functionOutput:
+		dst = a.structured(dst)
+		return a.settle(dst, item)
+	case clientCallOutput:
+		dst = a.structured(dst)
+		item.name = item.callName()
+		return a.reveal(dst, item)
+	default:
+		return a.reveal(dst, item)
+	}
+	return dst
+}
+
+// structured notes that a structured call has come: texts that wait since they might be calls are texts.
+func (a *responsesAnswer) structured(dst []byte) []byte {
+	a.round.called = true
+	for _, item := range a.round.items {
+		if item.prefix != nil && item.state == waits {
+			dst = a.reveal(dst, item)
+		}
+	}
+	return dst
+}
+
+// settle decides whose a function call is, if its name is known.
+func (a *responsesAnswer) settle(dst []byte, item *outputItem) []byte {
+	raw := item.raw()
+	name := text(raw, find(raw, 0, "name"))
+	if name == "" {
+		return dst
+	}
+	item.named, item.name = true, a.canonical(text(raw, find(raw, 0, "namespace")), name)
+	item.class = a.names.Classify(item.name)
+	if !item.class.Hidden() {
+		return a.reveal(dst, item)
+	}
+	a.hideCall(item)
+	return dst
+}
+
+// hideCall hides a call; reasoning in front of it may be the call's.
+func (a *responsesAnswer) hideCall(item *outputItem) {
+	item.hide()
+	for _, before := range a.round.items {
+		if before == item {
+			return
+		}
+		if before.kind == reasoningOutput && before.state == waits {
+			before.partnered = true
+		}
+	}
+}
+
+func (item *outputItem) hide() {
+	item.state = hidden
+	item.waiting = nil
+}
+
+// canonical returns the canonical name of a called tool.
+func (a *responsesAnswer) canonical(group, name string) string {
+	if group == "" && a.options.Decode != nil {
+		return a.options.Decode(name)
+	}
+	return qualified(group, name)
+}
+
+// reveal shows an item, and before it what waits in front of it.
+func (a *responsesAnswer) reveal(dst []byte, item *outputItem) []byte {
+	for _, before := range a.round.items {
+		if before == item {
+			break
+		}
+		if before.state == waits && before.kind != functionOutput {
+			dst = a.release(dst, before)
+		}
+	}
+	return a.release(dst, item)
+}
+
+// release gives an item its place in the client's output, and sends what waits of it.
+func (a *responsesAnswer) release(dst []byte, item *outputItem) []byte {
+	if a.round.whole {
+		a.place(item)
+		return dst
+	}
+	dst = a.Release(dst)
+	late := item.due && len(item.waiting) == 0
+	a.place(item)
+	if late {
+		return a.sendUnsent(dst)
+	}
+	item.unsent = false
+	for _, ev := range item.waiting {
+		var e responsesEvent
+		e.read(ev)
+		dst = a.emit(dst, ev, &e, item)
+	}
+	item.waiting = nil
+	return dst
+}
+
+// place gives an item its place in the client's output.
+func (a *responsesAnswer) place(item *outputItem) {
+	item.state, item.due, item.prefix, item.unsent = shown, false, nil, true
+	item.index = len(a.output)
+	a.output = append(a.output, item)
+}
+
+// sendUnsent sends the items of which no event has come, in a stream that has begun as streams do.
+func (a *responsesAnswer) sendUnsent(dst []byte) []byte {
+	for _, item := range a.output {
+		if item.unsent && a.snapshot != nil {
+			dst = a.synthesize(dst, item)
+		}
+	}
+	return dst
+}
+
+// pass sends an event of an item, or lets it wait with it.
+func (a *responsesAnswer) pass(dst []byte, ev Event, e *responsesEvent, item *outputItem) []byte {
+	switch item.state {
+	case shown:
+		return a.emit(dst, ev, e, item)
+	case waits:
+		item.waiting = append(item.waiting, ev.clone())
+	}
+	return dst
+}
+
+func (a *responsesAnswer) itemDone(dst []byte, ev Event, e *responsesEvent) []byte {
+	if !startsWith(e.data, e.item, '{') {
+		return a.detail(dst, ev, e)
+	}
+	raw := e.item.Of(e.data)
+	item := a.round.find(e.outputIndex(), text(raw, find(raw, 0, "id")))
+	if item == nil || item.done != nil {
+		// It was never announced.
+		item = newOutputItem(raw, e.outputIndex())
+		item.done = item.added
+		dst = a.arrive(dst, item)
+		return a.pass(dst, ev, e, item)
+	}
+	item.done = bytes.Clone(raw)
+	if item.kind == functionOutput && !item.named {
+		dst = a.settle(dst, item)
+	}
+	return a.pass(dst, ev, e, item)
+}
+
+// find returns the item at the upstream's output index; where the upstream gives no index, the item of this id. Ids are
+// no more than that: some gateways give every event a fresh one.
+func (r *responsesRound) find(place int, id string) *outputItem {
+	for i := len(r.items) - 1; i >= 0; i-- {
+		item := r.items[i]
+		if place >= 0 && item.place == place || place < 0 && id != "" && item.id == id {
+			return item
+		}
+	}
+	return nil
+}
+
+// detail takes an event of an item that is neither its beginning nor its end, or one that belongs to none.
+func (a *responsesAnswer) detail(dst []byte, ev Event, e *responsesEvent) []byte {
+	place := e.outputIndex()
+	id := ""
+	if place < 0 {
+		id = text(e.data, e.itemID)
+	}
+	item := a.round.find(place, id)
+	switch {
+	case item == nil && bytes.HasPrefix(e.kind, []byte("response.function_call_arguments.")):
+		// A call that was not announced: whose it is will be known at its end.
+		item = newOutputItem([]byte(`{"type":"function_call"}`), place)
+		item.id = text(e.data, e.itemID)
+		dst = a.arrive(dst, item)
+	case item == nil && a.opened:
+		return a.emit(dst, ev, e, nil)
+	case item == nil:
+		a.held = append(a.held, ev.clone())
+		return dst
+	case item.state == waits && item.kind == reasoningOutput && e.shows():
+		dst = a.reveal(dst, item)
+	case item.state == waits && item.prefix != nil && !item.mayBecomeCalls(e):
+		dst = a.reveal(dst, item)
+	}
+	return a.pass(dst, ev, e, item)
+}
+
+// mayBecomeCalls feeds a piece of a message to the recogniser of text calls.
+func (item *outputItem) mayBecomeCalls(e *responsesEvent) bool {
+	switch string(e.kind) {
+	case "response.output_text.delta":
+		return !isString(e.data, e.delta) || item.prefix.Feed(unescaped(e.data[e.delta.Start+1:e.delta.End-1]))
+	case "response.refusal.delta":
+		return false
+	}
+	return true
+}
+
+// raw returns the item as the upstream wrote it, as far as it has come.
+func (item *outputItem) raw() []byte {
+	if item.done != nil {
+		return item.done
+	}
+	return item.added
+}
+
+func (item *outputItem) visible() bool { return item.state == shown || item.due }
+
+// emit appends an event with the answer's own numbers, names and echo, in the frame in which it came.
+func (a *responsesAnswer) emit(dst []byte, ev Event, e *responsesEvent, item *outputItem) []byte {
+	return a.write(dst, ev, e, a.numbered(e, item))
+}
+
+// numbered begins the edits of an event: its sequence number, its output index, the name of a call.
+func (a *responsesAnswer) numbered(e *responsesEvent, item *outputItem) []Edit {
+	edits := a.edits[:0]
+	digits := a.digits[:0]
+	if !e.sequence.Absent() {
+		digits = strconv.AppendInt(digits, a.sequence, 10)
+		a.sequence++
+		if !bytes.Equal(e.sequence.Of(e.data), digits) {
+			edits = append(edits, Edit{e.sequence, digits})
+		}
+	}
+	n := len(digits)
+	if item != nil && !e.index.Absent() {
+		digits = strconv.AppendInt(digits, int64(item.index), 10)
+		if !bytes.Equal(e.index.Of(e.data), digits[n:]) {
+			edits = append(edits, Edit{e.index, digits[n:]})
+		}
+	}
+	a.digits = digits
+	if item != nil && item.kind == functionOutput && a.options.Decode != nil {
+		switch {
+		case startsWith(e.data, e.item, '{'):
+			edits = a.decodeName(edits, e.data, e.item)
+		case isString(e.data, e.name):
+			if name := text(e.data, e.name); a.options.Decode(name) != name {
+				edits = append(edits, Edit{e.name, AppendString(nil, a.options.Decode(name))})
+			}
+		}
+	}
+	return edits
+}
+
+// decodeName appends the edit that gives the call at the range its canonical name.
+func (a *responsesAnswer) decodeName(edits []Edit, b []byte, call Range) []Edit {
+	at := find(b, call.Start, "name")
+	name := text(b, at)
+	if a.options.Decode == nil || name == "" || text(b, find(b, call.Start, "namespace")) != "" {
+		return edits
+	}
+	if canonical := a.options.Decode(name); canonical != name {
+		edits = append(edits, Edit{at, AppendString(nil, canonical)})
+	}
+	return edits
+}
+
+// write appends an event with the edits, and with the client's echo if it carries a response object.
+func (a *responsesAnswer) write(dst []byte, ev Event, e *responsesEvent, edits []Edit) []byte {
+	var object responseObject
+	if !e.response.Absent() && object.read(e.data, e.response) {
+		edits = object.echo(edits, a.view)
+		edits = a.pin(edits, e.data, &object)
+	}
+	a.edits = edits
+	if len(edits) == 0 && ev.Raw != nil {
+		return endEvent(append(dst, ev.Raw...))
+	}
+	a.scratch = applyEdits(a.scratch[:0], e.data, edits)
+	return endEvent(ev.appendWith(dst, a.scratch))
+}
+
+// pin keeps created_at what the first event said.
+func (a *responsesAnswer) pin(edits []Edit, b []byte, object *responseObject) []Edit {
+	if object.createdAt.Absent() {
+		return edits
+	}
+	if a.createdAt == nil {
+		a.createdAt = bytes.Clone(object.createdAt.Of(b))
+	}
+	return append(edits, Edit{object.createdAt, a.createdAt})
+}
+
+func (a *responsesAnswer) Release(dst []byte) []byte {
+	if !a.opened {
+		a.opened, a.openedIn = true, a.rounds
+		for _, ev := range a.held {
+			var e responsesEvent
+			e.read(ev)
+			dst = a.emit(dst, ev, &e, nil)
+		}
+		a.held = nil
+	}
+	return a.sendUnsent(dst)
+}
+
+func (a *responsesAnswer) Whole(body []byte) {
+	r := a.round
+	r.whole, r.over = true, true
+	r.final = Event{Data: body}
+	start := skipSpace(body, 0)
+	a.readFinal(Range{start, len(body)})
+	r.status = text(body, r.object.status)
+	if !isNull(body, r.object.err) || r.status == "failed" {
+		r.failure = readFailure(body)
+	}
+	for place, at := range r.output() {
+		item := newOutputItem(at.Of(body), place)
+		item.done = item.added
+		a.arrive(nil, item)
+		if item.kind == reasoningOutput && hasText(item.done) {
+			a.reveal(nil, item)
+		}
+	}
+}
+
+// output returns the ranges of the items in the response object that ended the round.
+func (r *responsesRound) output() []Range {
+	b := r.final.Data
+	if !startsWith(b, r.object.output, '[') {
+		return nil
+	}
+	var out []Range
+	for _, at := range elements(b, r.object.output.Start) {
+		if startsWith(b, at, '{') {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// hasText reports whether a reasoning item holds something to read.
+func hasText(reasoning []byte) bool {
+	return hasElements(reasoning, find(reasoning, 0, "summary")) || hasElements(reasoning, find(reasoning, 0, "content"))
+}
+
+func (a *responsesAnswer) End() Round {
+	r := a.round
+	a.complete()
+	if a.options.TextCalls && !r.called {
+		a.readTextCalls()
+	}
+	out := Round{
+		Complete:   r.final.Data != nil && (!r.whole || !r.object.output.Absent() && r.status != "queued" && r.status != "in_progress"),
+		Stopped:    r.status != "completed" && !(r.whole && r.status == ""),
+		Failure:    r.failure,
+		ResponseID: r.id,
+		Usage:      r.usage,
+		shape:      r.items,
+	}
+	hiddenCalls := 0
+	for _, item := range r.items {
+		if item.state == hidden && item.kind == functionOutput {
+			hiddenCalls++
+		}
+	}
+	for _, item := range r.items {
+		switch {
+		case item.state != waits || item.due:
+		case item.kind == reasoningOutput && hiddenCalls > 0:
+			item.hide() // no item that the client sees belongs to it
+		default:
+			item.due = true
+		}
+	}
+	if hiddenCalls > 0 || a.rounds > 1 {
+		r.prepareReplay(a.view.unstored || isFalse(r.final.Data, r.object.store))
+	}
+	for _, item := range r.items {
+		if call, ok := r.call(item); ok {
+			out.Calls = append(out.Calls, call)
+		}
+		out.Stopped = out.Stopped || item.kind == messageOutput && refuses(item.raw())
+	}
+	if hiddenCalls > 0 {
+		for _, item := range r.items {
+			if item.replay != nil {
+				if len(out.items) > 0 {
+					out.items = append(out.items, ',')
+				}
+				out.items = append(out.items, item.replay...)
+			}
+		}
+	}
+	return out
+}
+
+func isFalse(b []byte, r Range) bool { return !r.Absent() && string(r.Of(b)) == "false" }
+
+// complete adds what only the final response object tells: items that no event announced, and the ends of those that no
+// event ended.
+func (a *responsesAnswer) complete() {
+	r := a.round
+	if !r.whole {
+		for i, at := range r.output() {
+			raw := at.Of(r.final.Data)
+			if i < len(r.items) {
+				if item := r.items[i]; item.done == nil && newOutputItem(raw, i).kind == item.kind {
+					item.done = bytes.Clone(raw)
+				}
+				continue
+			}
+			item := newOutputItem(raw, i)
+			item.done = item.added
+			a.arriveLate(item)
+		}
+	}
+	for _, item := range r.items {
+		if item.kind == functionOutput && !item.named && item.state == waits {
+			a.settleLate(item)
+		}
+	}
+}
+
+// arriveLate takes an item that no event told of. It can be shown with the end of the answer only.
+func (a *responsesAnswer) arriveLate(item *outputItem) {
+	r := a.round
+	r.items = append(r.items, item)
+	switch item.kind {
+	case reasoningOutput:
+	case functionOutput:
+		r.called = true
+		a.settleLate(item)
+	case clientCallOutput:
+		r.called = true
+		item.name = item.callName()
+		a.showLate(item)
+	default:
+		a.showLate(item)
+	}
+}
+
+func (a *responsesAnswer) settleLate(item *outputItem) {
+	raw := item.raw()
+	item.named, item.name = true, a.canonical(text(raw, find(raw, 0, "namespace")), text(raw, find(raw, 0, "name")))
+	item.class = a.names.Classify(item.name)
+	if item.class.Hidden() {
+		a.hideCall(item)
+		return
+	}
+	a.showLate(item)
+}
+
+// showLate marks an item, and what waits in front of it, to be shown with the end of the answer.
+func (a *responsesAnswer) showLate(item *outputItem) {
+	for _, before := range a.round.items {
+		if before.state == waits && (before == item || before.kind != functionOutput) {
+			before.due = true
+		}
+		if before == item {
+			return
+		}
+	}
+}
+
+// refuses reports whether a message holds a refusal.
+func refuses(message []byte) bool {
+	content := find(message, 0, "content")
+	if !startsWith(message, content, '[') {
+		return false
+	}
+	for _, part := range elements(message, content.Start) {
+		if startsWith(message, part, '{') && !isEmptyValue(message, find(message, part.Start, "refusal")) &&
+			text(message, find(message, part.Start, "type")) == "refusal" {
+			return true
+		}
+	}
+	return false
+}
+
+// call returns the call that an item is, if it is one that somebody must answer.
+func (r *responsesRound) call(item *outputItem) (Call, bool) {
+	raw := item.raw()
+	switch item.kind {
+	case functionOutput:
+		c := Call{ID: callID(raw), Name: item.name, Class: item.class, raw: item.replay}
+		if c.raw == nil {
+			c.raw = raw
+		}
+		c.Arguments = argumentsOf(raw, find(raw, 0, "arguments"))
+		return c, true
+	case clientCallOutput:
+		c := Call{ID: callID(raw), Name: item.name, raw: raw}
+		c.Arguments = argumentsOf(raw, find(raw, 0, "input"))
+		for _, other := range r.items {
+			b := other.raw()
+			if other.kind == otherOutput && c.ID != "" && text(b, find(b, 0, "call_id")) == c.ID {
+				return Call{}, false // the server has answered it itself
+			}
+		}
+		return c, true
+	}
+	return Call{}, false
+}
+
+// callName names a call that is no function call: its tool, or else its type.
+func (item *outputItem) callName() string {
+	raw := item.raw()
+	kind := text(raw, find(raw, 0, "type"))
+	if kind == "custom_tool_call" {
+		return qualified(text(raw, find(raw, 0, "namespace")), text(raw, find(raw, 0, "name")))
+	}
+	return kind
+}
+
+// callID returns the id by which a call is answered.
+func callID(raw []byte) string {
+	if id := text(raw, find(raw, 0, "call_id")); id != "" {
+		return id
+	}
+	return text(raw, find(raw, 0, "id"))
+}
+
+func argumentsOf(raw []byte, at Range) []byte {
+	switch {
+	case isString(raw, at):
+		return unescaped(raw[at.Start+1 : at.End-1])
+	case isNull(raw, at):
+		return nil
+	}
+	return at.Of(raw)
+}
+
+// prepareReplay says for every item how the next request holds it. What the upstream has not stored it can read again only
+// where it stands whole: reasoning without its encrypted content, or text of its own, is left out, and with it goes what
+// asks for it, the id of the items behind it.
+func (r *responsesRound) prepareReplay(unstored bool) {
+	dropped := false
+	for _, item := range r.items {
+		raw := item.raw()
+		switch item.kind {
+		case reasoningOutput:
+			dropped = unstored && isEmpty(raw, find(raw, 0, "encrypted_content")) && !hasElements(raw, find(raw, 0, "content"))
+			if dropped {
+				raw = nil
+			}
+		case functionOutput:
+			raw = replayedCall(raw)
+			if dropped {
+				raw = withoutMember(raw, "id")
+			}
+		case messageOutput:
+			if dropped {
+				raw = withoutMember(raw, "id")
+			}
+		default:
+			if dropped && item.kind == otherOutput {
+				raw = nil // it needs its id
+			}
+		}
+		if item.replay == nil && !item.replaced {
+			item.replay = raw
+		}
+	}
+	for i := len(r.items) - 1; i >= 0 && r.items[i].kind == reasoningOutput; i-- {
+		r.items[i].replay = nil // nothing follows that it belongs to
+	}
+}
+
+func isEmpty(b []byte, at Range) bool { return at.Absent() || isEmptyValue(b, at) }
+
+// replayedCall returns a function call as the next request must hold it: with a call id, and with arguments that are a
+// string of valid JSON.
+func replayedCall(raw []byte) []byte {
+	var edits []Edit
+	if text(raw, find(raw, 0, "call_id")) == "" {
+		id := AppendString(nil, callID(raw))
+		if at := find(raw, 0, "call_id"); at.Absent() {
+			edits = append(edits, insert(1, append(append([]byte(`"call_id":`), id...), ',')))
+		} else {
+			edits = append(edits, Edit{at, id})
+		}
+	}
+	at := find(raw, 0, "arguments")
+	arguments := argumentsOf(raw, at)
+	switch {
+	case at.Absent():
+		edits = append(edits, insert(1, []byte(`"arguments":"{}",`)))
+	case !gjson.ValidBytes(arguments):
+		edits = append(edits, Edit{at, []byte(`"{}"`)})
+	case !isString(raw, at):
+		edits = append(edits, Edit{at, AppendString(nil, string(arguments))})
+	}
+	if len(edits) == 0 {
+		return raw
+	}
+	return applyEdits(nil, raw, edits)
+}
+
+// withoutMember returns an object without one of its members.
+func withoutMember(raw []byte, name string) []byte {
+	members, ok := appendMembers(nil, raw, 0)
+	if !ok {
+		return raw
+	}
+	out := []byte{'{'}
+	for _, m := range members {
+		if string(m.Key) == name {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, m.Whole.Of(raw)...)
+	}
+	return append(out, '}')
+}
+
+// Finish shows what waits although nothing followed it, and the one terminal event.
+func (a *responsesAnswer) Finish(dst []byte) []byte {
+	dst = a.Release(dst)
+	dst = a.releaseDue(dst)
+	if a.round.final.Data != nil {
+		dst = a.end(dst)
+	}
+	return dst
+}
+
+func (a *responsesAnswer) releaseDue(dst []byte) []byte {
+	for _, item := range a.round.items {
+		if item.due {
+			dst = a.release(dst, item)
+		}
+	}
+	return dst
+}
+
+// end appends the terminal event.
+func (a *responsesAnswer) end(dst []byte) []byte {
+	r := a.round
+	var e responsesEvent
+	e.read(r.final)
+	edits := a.numbered(&e, nil)
+	if r.object.at.Absent() {
+		return a.write(dst, r.final, &e, edits)
+	}
+	output := a.appendItems(nil, a.output)
+	if r.object.output.Absent() {
+		if len(a.output) > 0 {
+			edits = append(edits, insert(r.object.at.Start+1, append(append([]byte(`"output":`), output...), ',')))
+		}
+	} else {
+		edits = append(edits, Edit{r.object.output, output})
+	}
+	return a.write(dst, r.final, &e, a.usageEdit(edits))
+}
+
+// usageEdit appends the edit that gives the final response object the usage of all rounds.
+func (a *responsesAnswer) usageEdit(edits []Edit) []Edit {
+	r := a.round
+	if a.rounds < 2 {
+		return edits
+	}
+	usage := sumUsage(r.usage, a.usages, a.rounds, a.options)
+	switch {
+	case usage == nil:
+	case r.object.usage.Absent():
+		edits = append(edits, insert(r.object.at.Start+1, append(append([]byte(`"usage":`), usage...), ',')))
+	default:
+		edits = append(edits, Edit{r.object.usage, usage})
+	}
+	return edits
+}
+
+// appendItems appends an output array of items as the client gets them.
+func (a *responsesAnswer) appendItems(dst []byte, items []*outputItem) []byte {
+	dst = append(dst, '[')
+	for i, item := range items {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, a.clientItem(item)...)
+	}
+	return append(dst, ']')
+}
+
+// clientItem returns an item as the client gets it.
+func (a *responsesAnswer) clientItem(item *outputItem) []byte {
+	if item.own != nil {
+		return item.own
+	}
+	raw := item.raw()
+	if item.kind == functionOutput {
+		if edits := a.decodeName(nil, raw, Range{0, len(raw)}); len(edits) > 0 {
+			return applyEdits(nil, raw, edits)
+		}
+	}
+	return raw
+}
+
+// Body returns the last round's body with the visible items of all rounds, their usage, and the client's echo.
+func (a *responsesAnswer) Body() []byte {
+	r := a.round
+	body := r.final.Data
+	if r.object.at.Absent() {
+		return body
+	}
+	a.releaseDue(nil)
+	edits := r.object.echo(nil, a.view)
+	same := a.rounds == 1 && len(a.output) == len(r.output()) && a.options.Decode == nil
+	for _, item := range a.output {
+		same = same && item.own == nil
+	}
+	if !same && !r.object.output.Absent() {
+		edits = append(edits, Edit{r.object.output, a.appendItems(nil, a.output)})
+	}
+	return applyEdits(nil, body, a.usageEdit(edits))
+}

@@ -1,0 +1,322 @@
+package openai
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A splice of Responses tells of one whole answer. Its anchors name the items that the client saw, each with the item's
+// place among them:
+//
+//	N>call:ID#DIGEST, N>item:ID, N>text:DIGEST   the N-th visible item; text stands for what has neither call nor id
+//	response:ID                                  a response of the answer, the last one or an earlier one
+//	conversation:ID                              the conversation that the request named
+//
+// Within holds the runs of hidden items, each with the number of visible items in front of it as its Position; a run with a
+// Result is a hidden call of a mixed turn, whose result stands beside those of the client. Before is the id of the last
+// response as a JSON string: it takes the place of an earlier one, whose hidden call is still open.
+
+const (
+	responseAnchor     = "response:"
+	conversationAnchor = "conversation:"
+)
+
+// Splices implements Dialect.
+func (responses) Splices(v *View, rounds []Round, results [][]Result, last Round) []Splice {
+	s := Splice{}
+	visible := 0
+	user := v.userDigest(len(v.Items))
+	show := func(r Round, item *outputItem) {
+		for _, anchor := range item.anchors(r, user) {
+			s.Anchors = append(s.Anchors, strconv.Itoa(visible)+">"+anchor)
+		}
+		visible++
+	}
+	hide := func(raw []byte) {
+		if n := len(s.Within); n > 0 && s.Within[n-1].Position == visible {
+			s.Within[n-1].Call = append(append(s.Within[n-1].Call, ','), raw...)
+			return
+		}
+		s.Within = append(s.Within, HiddenCall{Position: visible, Call: bytes.Clone(raw)})
+	}
+	for i, round := range rounds {
+		for _, item := range round.outputItems() {
+			switch {
+			case item.visible():
+				show(round, item)
+			case item.replay != nil:
+				hide(item.replay)
+			}
+		}
+		if len(results[i]) > 0 {
+			hide(appendOutputs(nil, round, results[i]))
+		}
+	}
+	var given []Result
+	if len(results) > len(rounds) {
+		given = results[len(rounds)]
+	}
+	var reasoning []byte // in front of a hidden call
+	for _, item := range last.outputItems() {
+		switch {
+		case item.visible():
+			show(last, item)
+			reasoning = nil
+		case item.kind == reasoningOutput && item.replay != nil:
+			reasoning = append(append(reasoning, item.replay...), ',')
+		case item.kind == functionOutput:
+			id := callID(item.raw())
+			if n := slices.IndexFunc(given, func(r Result) bool { return r.CallID == id }); n >= 0 {
+				call := append(reasoning, item.replay...)
+				s.Within = append(s.Within, HiddenCall{visible, call, appendOutput(nil, last, given[n])})
+			}
+			reasoning = nil
+		}
+	}
+	if len(s.Within) == 0 {
+		return nil
+	}
+	for _, round := range append(slices.Clone(rounds), last) {
+		if round.ResponseID != "" {
+			s.Anchors = append(s.Anchors, responseAnchor+round.ResponseID)
+		}
+	}
+	if v.Conversation != "" {
+		s.Anchors = append(s.Anchors, conversationAnchor+v.Conversation)
+	}
+	if last.ResponseID != "" {
+		s.Before = AppendString(nil, last.ResponseID)
+	}
+	if len(s.Anchors) == 0 {
+		return nil
+	}
+	return []Splice{s}
+}
+
+func (r Round) outputItems() []*outputItem {
+	items, _ := r.shape.([]*outputItem)
+	return items
+}
+
+// anchors returns the names under which the client may bring the item back.
+func (item *outputItem) anchors(r Round, user string) []string {
+	raw := item.raw()
+	if item.own != nil {
+		raw = item.own
+	}
+	var out []string
+	if id := text(raw, find(raw, 0, "id")); id != "" {
+		out = append(out, ItemAnchor(id))
+	}
+	switch item.kind {
+	case functionOutput, clientCallOutput:
+		id := callID(raw)
+		for _, c := range r.Calls {
+			if c.ID == id {
+				return append(out, CallAnchor(c))
+			}
+		}
+	case messageOutput:
+		return append(out, TextAnchor(user+contentText(raw, find(raw, 0, "content"))))
+	case reasoningOutput:
+		if encrypted := text(raw, find(raw, 0, "encrypted_content")); encrypted != "" {
+			return append(out, TextAnchor(encrypted))
+		}
+	}
+	return out
+}
+
+// userDigest identifies the user's message that stands last in front of the item at this index: equal answers to
+// different questions must not be taken for each other.
+func (v *View) userDigest(before int) string {
+	for i := before - 1; i >= 0; i-- {
+		if v.Items[i].Kind == KindUser {
+			sum := sha256.New()
+			v.WriteUserText(sum, v.Items[i])
+			return digest(sum.Sum(nil))
+		}
+	}
+	return ""
+}
+
+// currentResponse returns the id, as a JSON string, of the response that takes the place of the one which the request
+// names; nil if that is the one to name.
+func (responses) currentResponse(v *View, splices []Splice) []byte {
+	if v.PreviousResponse == "" {
+		return nil
+	}
+	for i := len(splices) - 1; i >= 0; i-- {
+		s := splices[i]
+		if len(s.Before) > 0 && slices.Contains(s.Anchors, responseAnchor+v.PreviousResponse) {
+			if bytes.Equal(s.Before, v.previous.Of(v.Body)) {
+				return nil
+			}
+			return s.Before
+		}
+	}
+	return nil
+}
+
+// spliceEdits puts hidden items back where the visible items of their answers stand, and the results of hidden calls
+// beside the client's where the calls are at the upstream.
+func (responses) spliceEdits(v *View, splices []Splice) []Edit {
+	if len(splices) == 0 || !startsWith(v.Body, v.items, '[') {
+		return nil
+	}
+	aligned := alignAnswers(v, splices)
+	var edits []Edit
+	for n, s := range splices {
+		if len(s.Within) == 0 {
+			continue
+		}
+		if len(aligned[n]) > 0 {
+			edits = append(edits, v.runEdits(s, aligned[n])...)
+			edits = append(edits, v.resultEdits(s, aligned[n][len(aligned[n])-1].item)...)
+			continue
+		}
+		state := responseAnchor + v.PreviousResponse
+		if v.Conversation != "" {
+			state = conversationAnchor + v.Conversation
+		}
+		if slices.Contains(s.Anchors, state) {
+			edits = append(edits, v.resultEdits(s, -1)...)
+		}
+	}
+	return edits
+}
+
+// alignment says which item of the request is which visible item of an answer.
+type alignment struct{ position, item int }
+
+// anchoredItem is a visible item of an answer that a request may hold.
+type anchoredItem struct {
+	splice, position int
+	id               string
+	found            bool
+}
+
+// alignAnswers finds the visible items of answers in the request, for each splice in their order. The newest answers are
+// matched first, from the end of the request: on servers that repeat ids they are the ones that are remembered.
+func alignAnswers(v *View, splices []Splice) [][]alignment {
+	byAnchor := make(map[string][]*anchoredItem)
+	weak := false
+	for n, s := range splices {
+		var at *anchoredItem
+		for _, a := range s.Anchors {
+			number, anchor, ok := strings.Cut(a, ">")
+			position, err := strconv.Atoi(number)
+			if !ok || err != nil {
+				continue
+			}
+			if at == nil || at.position != position {
+				at = &anchoredItem{splice: n, position: position}
+			}
+			if id, ok := strings.CutPrefix(anchor, "item:"); ok {
+				at.id = id
+			}
+			weak = weak || strings.HasPrefix(anchor, "text:")
+			byAnchor[anchor] = append(byAnchor[anchor], at)
+		}
+	}
+	aligned := make([][]alignment, len(splices))
+	for i := len(v.Items) - 1; i >= 0; i-- {
+		item := v.Items[i]
+		if item.Kind != KindAssistant && item.Kind != KindCall {
+			continue
+		}
+		var at *anchoredItem
+		if item.ID != "" {
+			at = newest(byAnchor[ItemAnchor(item.ID)], "")
+		}
+		if at == nil && len(item.Calls) > 0 {
+			at = newest(byAnchor[v.Anchor(item.Calls[0])], item.ID)
+		}
+		if at == nil && weak && item.ID == "" && item.Kind == KindAssistant {
+			at = newest(byAnchor[v.weakAnchor(i)], "")
+		}
+		if at != nil {
+			at.found = true
+			aligned[at.splice] = append(aligned[at.splice], alignment{at.position, i})
+		}
+	}
+	for _, list := range aligned {
+		slices.SortFunc(list, func(a, b alignment) int { return a.position - b.position })
+	}
+	return aligned
+}
+
+// newest returns the newest candidate that is not found yet, and that does not bear another id.
+func newest(candidates []*anchoredItem, id string) *anchoredItem {
+	for i := len(candidates) - 1; i >= 0; i-- {
+		if c := candidates[i]; !c.found && (id == "" || c.id == "" || c.id == id) {
+			return c
+		}
+	}
+	return nil
+}
+
+// weakAnchor returns the anchor of an item that has neither a call nor an id.
+func (v *View) weakAnchor(i int) string {
+	item := v.Items[i]
+	if !isNull(v.Body, item.Content) && !v.isReasoning(i) {
+		return TextAnchor(v.userDigest(i) + contentText(v.Body, item.Content))
+	}
+	return TextAnchor(text(v.Body, find(v.Body, item.Start, "encrypted_content")))
+}
+
+// runEdits puts the hidden runs of an answer between its visible items. A run whose neighbours the client has left out
+// stands before the next item that it kept.
+func (v *View) runEdits(s Splice, aligned []alignment) []Edit {
+	var edits []Edit
+	for _, run := range s.Within {
+		next := slices.IndexFunc(aligned, func(a alignment) bool { return a.position >= run.Position })
+		if next < 0 {
+			after := v.Items[aligned[len(aligned)-1].item]
+			edits = append(edits, insert(after.End, append([]byte{','}, run.Call...)))
+			continue
+		}
+		at := aligned[next].item
+		for skipped := aligned[next].position - run.Position; skipped > 0 && v.isReasoning(at-1); skipped-- {
+			at-- // reasoning that bears no name any more belongs to the item behind it
+		}
+		edits = append(edits, insert(v.Items[at].Start, append(bytes.Clone(run.Call), ',')))
+	}
+	return edits
+}
+
+func (v *View) isReasoning(i int) bool {
+	return i >= 0 && v.Items[i].Kind == KindAssistant &&
+		text(v.Body, find(v.Body, v.Items[i].Start, "type")) == "reasoning"
+}
+
+// resultEdits puts the results of hidden calls behind those that the client gives for its own calls of the same turn;
+// without any, behind the item at this index, if there is one.
+func (v *View) resultEdits(s Splice, after int) []Edit {
+	for i, item := range v.Items {
+		if item.Kind == KindResult && i > after && s.answers(item.ResultOf) {
+			after = i
+		}
+	}
+	if after < 0 {
+		return nil
+	}
+	var edits []Edit
+	for _, run := range s.Within {
+		if len(run.Result) > 0 {
+			edits = append(edits, insert(v.Items[after].End, append([]byte{','}, run.Result...)))
+		}
+	}
+	return edits
+}
+
+// answers reports whether an id is that of a visible call of the answer.
+func (s Splice) answers(id string) bool {
+	return id != "" && slices.ContainsFunc(s.Anchors, func(a string) bool {
+		_, anchor, _ := strings.Cut(a, ">")
+		rest, ok := strings.CutPrefix(anchor, "call:")
+		return ok && strings.HasPrefix(rest, id) && rest[len(id):] != "" && strings.LastIndexByte(rest, '#') == len(id)
+	})
+}
