@@ -1,0 +1,102 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Passthrough returns the handler that forwards a request as it is, whatever it is. refuse answers where the upstream
+// cannot: it writes an error object of this status.
+func (c *Client) Passthrough(log *zap.Logger, refuse func(w http.ResponseWriter, status int, message string)) http.Handler {
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.Out.URL = c.target(p.In.URL)
+			p.Out.Host = ""
+			for name := range p.Out.Header {
+				if strings.HasPrefix(name, ownPrefix) {
+					delete(p.Out.Header, name)
+				}
+			}
+			// ReverseProxy takes these away, but they are the client's to send.
+			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+				if values, ok := p.In.Header[name]; ok {
+					p.Out.Header[name] = values
+				}
+			}
+			c.authorize(p.Out.Header)
+		},
+		Transport:     c.transport,
+		FlushInterval: -1, // streams are flushed as they come
+		BufferPool:    &buffers{},
+		ErrorLog:      zap.NewStdLog(log),
+		ModifyResponse: func(resp *http.Response) error {
+			if resp.StatusCode != http.StatusSwitchingProtocols && c.options.IdleTimeout > 0 {
+				resp.Body = newWatched(resp.Body, c.options.IdleTimeout)
+			}
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if r.Context().Err() != nil {
+				panic(http.ErrAbortHandler) // the client is gone
+			}
+			status := http.StatusBadGateway
+			var timeout interface{ Timeout() bool }
+			if errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+				status = http.StatusGatewayTimeout
+			}
+			err = describe(err)
+			log.Warn("a request could not be passed on", zap.Error(err), zap.String("path", r.URL.Path))
+			refuse(w, status, "the upstream could not be reached: "+err.Error())
+		},
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Without full duplex the server closes a request body that has not been read to its end as soon as the answer
+		// begins, and cuts the answer of a fast upstream now and then (golang/go#40747).
+		_ = http.NewResponseController(w).EnableFullDuplex()
+		proxy.ServeHTTP(w, r)
+	})
+}
+
+// buffers lends the buffers through which answers are copied.
+type buffers struct{ pool sync.Pool }
+
+const bufferSize = 16 << 10
+
+func (b *buffers) Get() []byte {
+	if buffer, ok := b.pool.Get().(*[bufferSize]byte); ok {
+		return buffer[:]
+	}
+	return make([]byte, bufferSize)
+}
+
+func (b *buffers) Put(buffer []byte) { b.pool.Put((*[bufferSize]byte)(buffer)) }
+
+// watched is the body of an answer that may not be silent for too long.
+type watched struct {
+	io.ReadCloser
+	limit   time.Duration
+	silence *time.Timer
+}
+
+func newWatched(body io.ReadCloser, limit time.Duration) *watched {
+	return &watched{body, limit, time.AfterFunc(limit, func() { _ = body.Close() })}
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	w.silence.Reset(w.limit)
+	return n, err
+}
+
+func (w *watched) Close() error {
+	w.silence.Stop()
+	return w.ReadCloser.Close()
+}
