@@ -148,6 +148,8 @@ type Projection struct {
 	Results [][]Result
 	// Encode renames tools towards the upstream; nil leaves names alone.
 	Encode func(name string) string
+	// Open answers calls that state at the upstream holds and that nobody has answered (Responses).
+	Open []Result
 	// Replay sends the hidden rounds whole although the request names a conversation (Responses), which should hold
 	// them: the upstream has said that it lacks their calls.
 	Replay bool
@@ -242,8 +244,6 @@ type Round struct {
 	Failure *Failure
 	// ResponseID is the id of the response (Responses).
 	ResponseID string
-	// ItemIDs are the ids of items that the client was shown (Responses).
-	ItemIDs []string
 	// Usage is the raw usage object, nil if the upstream gave none.
 	Usage []byte
 

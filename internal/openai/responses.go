@@ -123,11 +123,9 @@ func inputItem(b []byte, start int) (item Item, kind string, end int) {
 	})
 	if end < 0 {
 		end = skipValue(b, start)
+		return Item{Range: Range{start, end}}, "", end
 	}
 	item.Range = Range{start, end}
-	if end < 0 {
-		return item, "", failed
-	}
 	kind, item.ID = text(b, kindAt), text(b, id)
 	switch {
 	case kind == "message" || kind == "" && !role.Absent():
@@ -206,27 +204,27 @@ func (d responses) Compose(v *View, p Projection) []byte {
 	if id := d.currentResponse(v, p.Splices); id != nil {
 		edits = append(edits, Edit{v.previous, id})
 	}
+	open := appendOutputs(nil, Round{}, p.Open)
 	if n := len(p.Rounds); n > 0 && v.Conversation != "" && !p.Replay {
-		results := appendOutputs([]byte{'['}, p.Rounds[n-1], p.Results[n-1])
-		edits = append(edits, v.inputEdit(append(results, ']')))
+		input := joined(open, appendOutputs(nil, p.Rounds[n-1], p.Results[n-1]))
+		edits = append(edits, v.inputEdit(append(append([]byte{'['}, input...), ']')))
 		return v.write(withoutEditsIn(edits, v.items), p)
 	}
 	edits = append(edits, d.spliceEdits(v, p.Splices)...)
-	var appended []byte
+	var rounds []byte
 	for i, round := range p.Rounds {
-		if len(appended) > 0 {
-			appended = append(appended, ',')
-		}
-		appended = append(appended, round.items...)
-		if len(round.items) > 0 && len(p.Results[i]) > 0 {
-			appended = append(appended, ',')
-		}
-		appended = appendOutputs(appended, round, p.Results[i])
+		rounds = joined(rounds, round.items)
+		rounds = joined(rounds, appendOutputs(nil, round, p.Results[i]))
 	}
-	if len(appended) > 0 {
-		edits = append(edits, v.appendInput(appended)...)
+	return v.write(append(edits, v.extendInput(open, rounds)...), p)
+}
+
+// joined appends raw, comma-separated items to others.
+func joined(dst, items []byte) []byte {
+	if len(dst) > 0 && len(items) > 0 {
+		dst = append(dst, ',')
 	}
-	return v.write(edits, p)
+	return append(dst, items...)
 }
 
 // withoutEditsIn leaves out the edits within a value that is itself replaced.
@@ -251,18 +249,29 @@ func (v *View) inputEdit(input []byte) Edit {
 	return Edit{v.items, input}
 }
 
-// appendInput puts raw, comma-separated items at the end of the input, whatever form the client gave it.
-func (v *View) appendInput(raw []byte) []Edit {
+// extendInput puts raw, comma-separated items in front of the input and behind it, whatever form the client gave it.
+func (v *View) extendInput(front, back []byte) []Edit {
 	switch {
+	case len(front) == 0 && len(back) == 0:
+		return nil
 	case isString(v.Body, v.items):
 		return []Edit{
-			insert(v.items.Start, []byte(`[{"role":"user","content":`)),
-			insert(v.items.End, append(append([]byte("},"), raw...), ']')),
+			insert(v.items.Start, append([]byte{'['}, joined(front, []byte(`{"role":"user","content":`))...)),
+			insert(v.items.End, append(joined([]byte{'}'}, back), ']')),
 		}
-	case startsWith(v.Body, v.items, '['):
-		return []Edit{appendElements(v.Body, v.items, raw)}
+	case !startsWith(v.Body, v.items, '['):
+		return []Edit{v.inputEdit(append(append([]byte{'['}, joined(front, back)...), ']'))}
+	case emptyArray(v.Body, v.items):
+		return []Edit{insert(v.items.Start+1, joined(front, back))}
 	}
-	return []Edit{v.inputEdit(append(append([]byte{'['}, raw...), ']'))}
+	var edits []Edit
+	if len(front) > 0 {
+		edits = append(edits, insert(v.items.Start+1, append(front, ',')))
+	}
+	if len(back) > 0 {
+		edits = append(edits, insert(v.items.End-1, append([]byte{','}, back...)))
+	}
+	return edits
 }
 
 // addMember adds a member at the front of the body, which has others.
@@ -320,6 +329,16 @@ func appendOutput(dst []byte, r Round, result Result) []byte {
 	dst = append(dst, `,"output":`...)
 	dst = AppendString(dst, result.Output)
 	return append(dst, '}')
+}
+
+// OpenCall returns the id of the call that a refusal says has no result, "" if it says something else.
+func OpenCall(refusal []byte) string {
+	_, rest, ok := strings.Cut(FailureOf(0, refusal).Message, "tool output found for function call ")
+	if !ok {
+		return ""
+	}
+	id, _, _ := strings.Cut(rest, " ")
+	return strings.Trim(id, `.,:;"'`)
 }
 
 // LacksCall reports whether a refusal says that the upstream does not hold the calls which the results of the round

@@ -3,8 +3,6 @@ package openai
 import (
 	"bytes"
 	"strconv"
-
-	"github.com/tidwall/gjson"
 )
 
 // responsesAnswer builds the one answer of a Responses request: one lifecycle, rising sequence numbers, dense output
@@ -44,48 +42,6 @@ type responsesRound struct {
 	usage      []byte
 	failure    *Failure
 	errorEvent Event
-}
-
-// outputKind tells output items apart as far as the proxy must.
-type outputKind uint8
-
-const (
-	otherOutput outputKind = iota
-	messageOutput
-	reasoningOutput
-	functionOutput
-	clientCallOutput // any other call that the client answers
-)
-
-// outputState says what becomes of an output item.
-type outputState uint8
-
-const (
-	waits  outputState = iota // it is not known yet whether the client may see it
-	shown                     // the client has got it, or would have if the answer were streamed
-	hidden                    // the client never gets it
-)
-
-// outputItem is one output item of a round.
-type outputItem struct {
-	kind      outputKind
-	state     outputState
-	due       bool    // it still waits, and will be shown with the end of the answer
-	place     int     // output_index of the upstream, -1 if it gave none
-	index     int     // output_index of the client, once it is shown
-	id        string  // as it was announced
-	waiting   []Event // what has come while it waits
-	added     []byte  // raw JSON as it was announced
-	done      []byte  // raw JSON as it was finished
-	own       []byte  // raw JSON that the client gets where it differs
-	unsent    bool    // shown, but no event of it has been sent
-	partnered bool    // of reasoning: a hidden call stands behind it
-	named     bool    // of a function call: the name is known
-	name      string  // canonical
-	class     Class
-	prefix    *TextCallPrefix
-	replaced  bool   // of a message: its text was calls, which stand behind it
-	replay    []byte // raw JSON as the next request holds it; nil leaves it out
 }
 
 func (responses) NewAnswer(v *View, o AnswerOptions) Answer {
@@ -187,21 +143,23 @@ func (a *responsesAnswer) Progress() Progress {
 func (a *responsesAnswer) lifecycle(dst []byte, ev Event, e *responsesEvent) []byte {
 	r := a.round
 	var object responseObject
-	if object.read(e.data, e.response) {
+	known := object.read(e.data, e.response)
+	if known {
 		r.id = text(e.data, object.id)
 	}
-	if a.opened {
-		if a.openedIn != a.rounds {
-			return dst
-		}
-		a.snapshot = bytes.Clone(e.response.Of(e.data))
-		return a.emit(dst, ev, e, nil)
+	if a.opened && a.openedIn != a.rounds {
+		return dst
 	}
-	if !r.begun {
-		r.begun = true
+	if !a.opened && !r.begun {
 		a.held = nil // the round before left no trace
 	}
-	a.snapshot = bytes.Clone(e.response.Of(e.data))
+	r.begun = true
+	if known {
+		a.snapshot = bytes.Clone(e.response.Of(e.data))
+	}
+	if a.opened {
+		return a.emit(dst, ev, e, nil)
+	}
 	a.held = append(a.held, ev.clone())
 	return dst
 }
@@ -240,23 +198,6 @@ func (a *responsesAnswer) itemAdded(dst []byte, ev Event, e *responsesEvent) []b
 	item := newOutputItem(e.item.Of(e.data), e.outputIndex())
 	dst = a.arrive(dst, item)
 	return a.pass(dst, ev, e, item)
-}
-
-func newOutputItem(raw []byte, place int) *outputItem {
-	item := &outputItem{added: bytes.Clone(raw), place: place}
-	kind := text(raw, find(raw, 0, "type"))
-	item.id = text(raw, find(raw, 0, "id"))
-	switch {
-	case kind == "message":
-		item.kind = messageOutput
-	case kind == "reasoning":
-		item.kind = reasoningOutput
-	case kind == "function_call":
-		item.kind = functionOutput
-	case isClientCall(kind):
-		item.kind = clientCallOutput
-	}
-	return item
 }
 
 // arrive puts a new item in its place and decides as far as it can whether the client sees it.
@@ -327,11 +268,6 @@ func (a *responsesAnswer) hideCall(item *outputItem) {
 			before.partnered = true
 		}
 	}
-}
-
-func (item *outputItem) hide() {
-	item.state = hidden
-	item.waiting = nil
 }
 
 // canonical returns the canonical name of a called tool.
@@ -464,27 +400,6 @@ func (a *responsesAnswer) detail(dst []byte, ev Event, e *responsesEvent) []byte
 	return a.pass(dst, ev, e, item)
 }
 
-// mayBecomeCalls feeds a piece of a message to the recogniser of text calls.
-func (item *outputItem) mayBecomeCalls(e *responsesEvent) bool {
-	switch string(e.kind) {
-	case "response.output_text.delta":
-		return !isString(e.data, e.delta) || item.prefix.Feed(unescaped(e.data[e.delta.Start+1:e.delta.End-1]))
-	case "response.refusal.delta":
-		return false
-	}
-	return true
-}
-
-// raw returns the item as the upstream wrote it, as far as it has come.
-func (item *outputItem) raw() []byte {
-	if item.done != nil {
-		return item.done
-	}
-	return item.added
-}
-
-func (item *outputItem) visible() bool { return item.state == shown || item.due }
-
 // emit appends an event with the answer's own numbers, names and echo, in the frame in which it came.
 func (a *responsesAnswer) emit(dst []byte, ev Event, e *responsesEvent, item *outputItem) []byte {
 	return a.write(dst, ev, e, a.numbered(e, item))
@@ -609,11 +524,6 @@ func (r *responsesRound) output() []Range {
 	return out
 }
 
-// hasText reports whether a reasoning item holds something to read.
-func hasText(reasoning []byte) bool {
-	return hasElements(reasoning, find(reasoning, 0, "summary")) || hasElements(reasoning, find(reasoning, 0, "content"))
-}
-
 func (a *responsesAnswer) End() Round {
 	r := a.round
 	a.complete()
@@ -672,17 +582,20 @@ func isFalse(b []byte, r Range) bool { return !r.Absent() && string(r.Of(b)) == 
 func (a *responsesAnswer) complete() {
 	r := a.round
 	if !r.whole {
+		streamed, matched := len(r.items), 0
 		for i, at := range r.output() {
 			raw := at.Of(r.final.Data)
-			if i < len(r.items) {
-				if item := r.items[i]; item.done == nil && newOutputItem(raw, i).kind == item.kind {
+			switch item := r.match(raw, i); {
+			case item != nil:
+				matched++
+				if item.done == nil {
 					item.done = bytes.Clone(raw)
 				}
-				continue
+			case matched == streamed:
+				item = newOutputItem(raw, i)
+				item.done = item.added
+				a.arriveLate(item)
 			}
-			item := newOutputItem(raw, i)
-			item.done = item.added
-			a.arriveLate(item)
 		}
 	}
 	for _, item := range r.items {
@@ -690,6 +603,20 @@ func (a *responsesAnswer) complete() {
 			a.settleLate(item)
 		}
 	}
+}
+
+// match returns the streamed item that an item of the final output is.
+func (r *responsesRound) match(raw []byte, place int) *outputItem {
+	id := callID(raw)
+	for _, item := range r.items {
+		if b := item.raw(); id != "" && callID(b) == id || bytes.Equal(b, raw) {
+			return item
+		}
+	}
+	if place < len(r.items) && r.items[place].done == nil && r.items[place].kind == newOutputItem(raw, place).kind {
+		return r.items[place]
+	}
+	return nil
 }
 
 // arriveLate takes an item that no event told of. It can be shown with the end of the answer only.
@@ -731,159 +658,6 @@ func (a *responsesAnswer) showLate(item *outputItem) {
 			return
 		}
 	}
-}
-
-// refuses reports whether a message holds a refusal.
-func refuses(message []byte) bool {
-	content := find(message, 0, "content")
-	if !startsWith(message, content, '[') {
-		return false
-	}
-	for _, part := range elements(message, content.Start) {
-		if startsWith(message, part, '{') && !isEmptyValue(message, find(message, part.Start, "refusal")) &&
-			text(message, find(message, part.Start, "type")) == "refusal" {
-			return true
-		}
-	}
-	return false
-}
-
-// call returns the call that an item is, if it is one that somebody must answer.
-func (r *responsesRound) call(item *outputItem) (Call, bool) {
-	raw := item.raw()
-	switch item.kind {
-	case functionOutput:
-		c := Call{ID: callID(raw), Name: item.name, Class: item.class, raw: item.replay}
-		if c.raw == nil {
-			c.raw = raw
-		}
-		c.Arguments = argumentsOf(raw, find(raw, 0, "arguments"))
-		return c, true
-	case clientCallOutput:
-		c := Call{ID: callID(raw), Name: item.name, raw: raw}
-		c.Arguments = argumentsOf(raw, find(raw, 0, "input"))
-		for _, other := range r.items {
-			b := other.raw()
-			if other.kind == otherOutput && c.ID != "" && text(b, find(b, 0, "call_id")) == c.ID {
-				return Call{}, false // the server has answered it itself
-			}
-		}
-		return c, true
-	}
-	return Call{}, false
-}
-
-// callName names a call that is no function call: its tool, or else its type.
-func (item *outputItem) callName() string {
-	raw := item.raw()
-	kind := text(raw, find(raw, 0, "type"))
-	if kind == "custom_tool_call" {
-		return qualified(text(raw, find(raw, 0, "namespace")), text(raw, find(raw, 0, "name")))
-	}
-	return kind
-}
-
-// callID returns the id by which a call is answered.
-func callID(raw []byte) string {
-	if id := text(raw, find(raw, 0, "call_id")); id != "" {
-		return id
-	}
-	return text(raw, find(raw, 0, "id"))
-}
-
-func argumentsOf(raw []byte, at Range) []byte {
-	switch {
-	case isString(raw, at):
-		return unescaped(raw[at.Start+1 : at.End-1])
-	case isNull(raw, at):
-		return nil
-	}
-	return at.Of(raw)
-}
-
-// prepareReplay says for every item how the next request holds it. What the upstream has not stored it can read again only
-// where it stands whole: reasoning without its encrypted content, or text of its own, is left out, and with it goes what
-// asks for it, the id of the items behind it.
-func (r *responsesRound) prepareReplay(unstored bool) {
-	dropped := false
-	for _, item := range r.items {
-		raw := item.raw()
-		switch item.kind {
-		case reasoningOutput:
-			dropped = unstored && isEmpty(raw, find(raw, 0, "encrypted_content")) && !hasElements(raw, find(raw, 0, "content"))
-			if dropped {
-				raw = nil
-			}
-		case functionOutput:
-			raw = replayedCall(raw)
-			if dropped {
-				raw = withoutMember(raw, "id")
-			}
-		case messageOutput:
-			if dropped {
-				raw = withoutMember(raw, "id")
-			}
-		default:
-			if dropped && item.kind == otherOutput {
-				raw = nil // it needs its id
-			}
-		}
-		if item.replay == nil && !item.replaced {
-			item.replay = raw
-		}
-	}
-	for i := len(r.items) - 1; i >= 0 && r.items[i].kind == reasoningOutput; i-- {
-		r.items[i].replay = nil // nothing follows that it belongs to
-	}
-}
-
-func isEmpty(b []byte, at Range) bool { return at.Absent() || isEmptyValue(b, at) }
-
-// replayedCall returns a function call as the next request must hold it: with a call id, and with arguments that are a
-// string of valid JSON.
-func replayedCall(raw []byte) []byte {
-	var edits []Edit
-	if text(raw, find(raw, 0, "call_id")) == "" {
-		id := AppendString(nil, callID(raw))
-		if at := find(raw, 0, "call_id"); at.Absent() {
-			edits = append(edits, insert(1, append(append([]byte(`"call_id":`), id...), ',')))
-		} else {
-			edits = append(edits, Edit{at, id})
-		}
-	}
-	at := find(raw, 0, "arguments")
-	arguments := argumentsOf(raw, at)
-	switch {
-	case at.Absent():
-		edits = append(edits, insert(1, []byte(`"arguments":"{}",`)))
-	case !gjson.ValidBytes(arguments):
-		edits = append(edits, Edit{at, []byte(`"{}"`)})
-	case !isString(raw, at):
-		edits = append(edits, Edit{at, AppendString(nil, string(arguments))})
-	}
-	if len(edits) == 0 {
-		return raw
-	}
-	return applyEdits(nil, raw, edits)
-}
-
-// withoutMember returns an object without one of its members.
-func withoutMember(raw []byte, name string) []byte {
-	members, ok := appendMembers(nil, raw, 0)
-	if !ok {
-		return raw
-	}
-	out := []byte{'{'}
-	for _, m := range members {
-		if string(m.Key) == name {
-			continue
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(out, m.Whole.Of(raw)...)
-	}
-	return append(out, '}')
 }
 
 // Finish shows what waits although nothing followed it, and the one terminal event.
@@ -972,8 +746,8 @@ func (a *responsesAnswer) clientItem(item *outputItem) []byte {
 func (a *responsesAnswer) Body() []byte {
 	r := a.round
 	body := r.final.Data
-	if r.object.at.Absent() {
-		return body
+	if r.object.output.Absent() {
+		return body // an error, or nothing of the dialect
 	}
 	a.releaseDue(nil)
 	edits := r.object.echo(nil, a.view)
@@ -981,7 +755,7 @@ func (a *responsesAnswer) Body() []byte {
 	for _, item := range a.output {
 		same = same && item.own == nil
 	}
-	if !same && !r.object.output.Absent() {
+	if !same {
 		edits = append(edits, Edit{r.object.output, a.appendItems(nil, a.output)})
 	}
 	return applyEdits(nil, body, a.usageEdit(edits))

@@ -106,13 +106,14 @@ type responseObject struct {
 	tools, choice, instructions, previous            Range
 }
 
-// read takes the object at the range apart; false if it is none.
+// read takes the object at the range apart; false if it is none, or empty.
 func (r *responseObject) read(b []byte, at Range) bool {
-	*r = responseObject{at: at}
-	if !startsWith(b, at, '{') {
+	*r = responseObject{}
+	if !startsWith(b, at, '{') || skipSpace(b, at.Start+1) == at.End-1 {
 		return false
 	}
-	return eachMember(b, at.Start, func(key []byte, _, start int) int {
+	r.at = at
+	end := eachMember(b, at.Start, func(key []byte, _, start int) int {
 		end := skipValue(b, start)
 		value := Range{start, end}
 		switch string(key) {
@@ -140,7 +141,11 @@ func (r *responseObject) read(b []byte, at Range) bool {
 			r.previous = value
 		}
 		return end
-	}) >= 0
+	})
+	if end < 0 {
+		*r = responseObject{}
+	}
+	return end >= 0
 }
 
 // echo appends the edits that give the response object the client's own words where the proxy's differed from them. What

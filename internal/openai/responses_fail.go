@@ -6,7 +6,7 @@ func (a *responsesAnswer) Fail(dst []byte, f Failure) []byte {
 	dst = a.Release(dst)
 	r := a.round
 	own := f.Event == nil && !(r != nil && r.failure != nil)
-	failedFollows := !own && r.final.Data != nil
+	failedFollows := !own && r.status == "failed"
 	switch {
 	case own:
 		dst = a.emitOwn(dst, "error", errorEvent(f))
@@ -44,9 +44,7 @@ func (a *responsesAnswer) failedEvent(f Failure) []byte {
 	b := a.snapshot
 	var object responseObject
 	data := []byte(`{"type":"response.failed","sequence_number":0,"response":`)
-	if !object.read(b, Range{0, len(b)}) {
-		return append(append(data, b...), '}')
-	}
+	object.read(b, Range{0, len(b)})
 	failure := AppendString([]byte(`{"code":`), f.Code)
 	failure = append(AppendString(append(failure, `,"message":`...), f.Message), '}')
 	var edits []Edit

@@ -131,6 +131,7 @@ func TestResponsesCompose(t *testing.T) {
 	first, firstResults := hiddenRound(`{"type":"function_call","call_id":"s1"}`, "s1")
 	second, secondResults := hiddenRound(`{"type":"function_call","call_id":"s2","caller":{"type":"program"}}`, "s2")
 	const firstItems = `{"type":"function_call","call_id":"s1"},{"type":"function_call_output","call_id":"s1","output":"\"R\""}`
+	const openItem = `{"type":"function_call_output","call_id":"s1","output":"\"R\""}`
 	const secondItems = `{"type":"function_call","call_id":"s2","caller":{"type":"program"}},` +
 		`{"type":"function_call_output","call_id":"s2","caller":{"type":"program"},"output":"\"R\""}`
 	rounds := Projection{Rounds: []Round{first, second}, Results: [][]Result{firstResults, secondResults}}
@@ -182,6 +183,17 @@ func TestResponsesCompose(t *testing.T) {
 				oneTool + `}`},
 		{"a conversation that is not kept", `{"conversation":"c","input":"x",` + oneTool + `}`, replayed,
 			`{"conversation":"c","input":[{"role":"user","content":"x"},` + firstItems + `,` + secondItems + `],` + oneTool + `}`},
+		{"open calls in front of a list", `{"previous_response_id":"r","input":[{"role":"user","content":"x"}],` + oneTool + `}`,
+			Projection{Open: firstResults, Rounds: rounds.Rounds[1:], Results: rounds.Results[1:]},
+			`{"previous_response_id":"r","input":[` + openItem + `,{"role":"user","content":"x"},` + secondItems + `],` + oneTool + `}`},
+		{"open calls in front of a string", `{"previous_response_id":"r","input":"x",` + oneTool + `}`, Projection{Open: firstResults},
+			`{"previous_response_id":"r","input":[` + openItem + `,{"role":"user","content":"x"}],` + oneTool + `}`},
+		{"open calls and nothing else", `{"previous_response_id":"r","input":[],` + oneTool + `}`, Projection{Open: firstResults},
+			`{"previous_response_id":"r","input":[` + openItem + `],` + oneTool + `}`},
+		{"open calls of a conversation", `{"conversation":"c","input":"x",` + oneTool + `}`,
+			Projection{Open: firstResults, Rounds: rounds.Rounds[1:], Results: rounds.Results[1:]},
+			`{"conversation":"c","input":[` + openItem + `,{"type":"function_call_output","call_id":"s2","caller":{"type":"program"},` +
+				`"output":"\"R\""}],` + oneTool + `}`},
 		{"encoded names", `{"input":[{"type":"function_call","call_id":"1","name":"a.b","arguments":"{}"},` +
 			`{"type":"function_call","call_id":"2","name":"b.c","namespace":"a","arguments":"{}"},` +
 			`{"type":"custom_tool_call","call_id":"3","name":"a.b","input":""}],` + oneTool + `,"tool_choice":{"type":"function","name":"a.b"}}`,
@@ -204,6 +216,30 @@ func TestResponsesCompose(t *testing.T) {
 				t.Error("it is not JSON")
 			}
 		})
+	}
+}
+
+func TestResponsesRefusals(t *testing.T) {
+	cases := []struct {
+		refusal string
+		open    string
+		lacks   bool
+	}{
+		{`{"error":{"message":"No tool output found for function call call_1.","param":"input"}}`, "call_1", false},
+		{`{"error":{"message":"No tool output found for function call call_1. Add it"}}`, "call_1", false},
+		{`{"error":{"message":"No tool call found for function call output with call_id call_2."}}`, "", true},
+		{`{"error":{"message":"unknown call call_9"}}`, "", true},
+		{`{"error":{"message":"the context is too long"}}`, "", false},
+		{`no JSON`, "", false},
+	}
+	r := Round{Calls: []Call{{ID: "call_8"}, {ID: "call_9", Class: Virtual}}}
+	for _, c := range cases {
+		if got := OpenCall([]byte(c.refusal)); got != c.open {
+			t.Errorf("%s: the open call is %q, want %q", c.refusal, got, c.open)
+		}
+		if got := LacksCall([]byte(c.refusal), r); got != c.lacks {
+			t.Errorf("%s: lacks the call is %t", c.refusal, got)
+		}
 	}
 }
 
@@ -404,6 +440,7 @@ func FuzzResponsesStream(f *testing.F) {
 		f.Add(raw, uint8(3))
 	}
 	f.Add(round("resp_1", nil, reasoningEvents(0, "rs_1", ""), search(1, "s1"), weather(2, "c1")), uint8(7))
+	f.Add([]byte("data: {\"type\":\"response.completed\",\"response\":{\"id\":}}\n\n"), uint8(1))
 	f.Add([]byte("data: {\"type\":\"response.output_item.done\",\"item\":{}}\n\n"), uint8(1))
 	v, err := Responses.View([]byte(responsesRequest), nil)
 	if err != nil {
@@ -433,6 +470,9 @@ func FuzzResponsesStream(f *testing.F) {
 			if len(out) > 0 && !bytes.HasSuffix(out, []byte("\n")) && !bytes.HasSuffix(out, []byte("\r")) {
 				t.Errorf("the client's last event is not whole: %q", out)
 			}
+			if allJSON(raw) && !allJSON(out) {
+				t.Errorf("the client's events are not JSON: %q", out)
+			}
 			if first == nil {
 				first = out
 			} else if !bytes.Equal(first, out) {
@@ -440,6 +480,20 @@ func FuzzResponsesStream(f *testing.F) {
 			}
 		}
 	})
+}
+
+// allJSON reports whether the data of every event of a stream is JSON.
+func allJSON(stream []byte) bool {
+	r := NewEventReader(bytes.NewReader(stream), 1<<20)
+	for {
+		ev, err := r.Next()
+		if err != nil {
+			return true
+		}
+		if ev.Data != nil && !gjson.ValidBytes(ev.Data) {
+			return false
+		}
+	}
 }
 
 // pieces reads so many bytes at once.

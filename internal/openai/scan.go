@@ -222,7 +222,7 @@ func find(b []byte, i int, name string) Range {
 	var found Range
 	eachMember(b, i, func(key []byte, _, start int) int {
 		end := skipValue(b, start)
-		if string(key) == name {
+		if end >= 0 && string(key) == name {
 			found = Range{start, end}
 		}
 		return end

@@ -218,11 +218,16 @@ func (r *EventReader) take(end int) Event {
 	return ev
 }
 
-// appendEvent appends an event of the proxy's own making: the name only where the dialect uses one.
+// appendEvent appends an event of the proxy's own making: the name only where the dialect uses one. Data that came in several
+// lines goes out in several lines.
 func appendEvent(dst []byte, name string, data []byte) []byte {
 	if name != "" {
 		dst = append(append(append(dst, "event: "...), name...), '\n')
 	}
-	dst = append(append(dst, "data: "...), data...)
-	return append(dst, '\n', '\n')
+	for more := true; more; {
+		var line []byte
+		line, data, more = bytes.Cut(data, []byte{'\n'})
+		dst = append(append(append(dst, "data: "...), line...), '\n')
+	}
+	return append(dst, '\n')
 }

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"tool-search-proxy/internal/openai"
+	"tool-search-proxy/internal/telemetry"
 	"tool-search-proxy/internal/turn"
 )
 
@@ -35,17 +36,8 @@ type Options struct {
 	// MaxBodyBytes bounds the body of an intercepted request, as it comes and decoded.
 	MaxBodyBytes int64
 	// Observe is told of every request that the engine did not answer.
-	Observe func(Access)
+	Observe func(telemetry.Access)
 	Log     *zap.Logger
-}
-
-// Access is what became of a request that the engine did not answer.
-type Access struct {
-	Method, Path string
-	Status       int
-	Bytes        int
-	Duration     time.Duration
-	Refused      string // why the proxy refused it itself, "" if it was passed on
 }
 
 type server struct{ Options }
@@ -53,7 +45,7 @@ type server struct{ Options }
 // New returns the handler for clients.
 func New(o Options) http.Handler {
 	if o.Observe == nil {
-		o.Observe = func(Access) {}
+		o.Observe = func(telemetry.Access) {}
 	}
 	s := &server{o}
 	r := chi.NewRouter()
@@ -107,7 +99,7 @@ func (s *server) pass(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) observe(w middleware.WrapResponseWriter, r *http.Request, start time.Time, refused string) {
-	s.Observe(Access{
+	s.Observe(telemetry.Access{
 		Method: r.Method, Path: r.URL.Path, Status: w.Status(), Bytes: w.BytesWritten(), Duration: time.Since(start),
 		Refused: refused,
 	})

@@ -43,6 +43,7 @@ const (
 	byConversation = "conversation"
 	byCall         = "call"
 	byDigest       = "digest"
+	byOpenCall     = "open"
 )
 
 // Bounds of one search for a session.

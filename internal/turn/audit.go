@@ -12,9 +12,8 @@ import (
 
 // Audit is what projection would have done to a request that passed through untouched.
 type Audit struct {
-	// ToolsBefore and ToolsAfter are the bytes of the tools array as it is and as the first round would have had it;
-	// Directory are the bytes that the directory would have added.
-	ToolsBefore, ToolsAfter, Directory int
+	// Tools is the tools array that the first round would have had.
+	Tools *Counted
 	// Calls are the tools that the model called.
 	Calls []AuditCall
 	// Unread says that the answer could not be looked at: it was compressed, too large or cut.
@@ -39,8 +38,8 @@ const (
 
 // audit passes the request through untouched and reports what projection would have saved.
 func (t *turn) audit() {
-	rendered := t.plan.render(nil, false)
-	a := &Audit{ToolsBefore: len(t.view.Tools.Raw), ToolsAfter: len(rendered), Directory: len(t.plan.text)}
+	a := &Audit{Tools: t.plan.render(nil, false)}
+	t.report.ClientTools, t.report.Directory = t.catalog.counted, t.plan.counted
 	t.report.Audit = a
 	copied := &copying{ResponseWriter: t.client.w}
 	t.client.w = copied

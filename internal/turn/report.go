@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"sync/atomic"
 	"time"
 
 	"tool-search-proxy/internal/openai"
@@ -32,12 +33,27 @@ type Report struct {
 	Failed          string
 	Audit           *Audit // what projection would have done, where requests are only looked at
 
-	ToolsBytes    int // of the client's tools
-	BytesReceived int // of the client's body
+	ClientTools   *Counted // the client's tools array, nil if there is none
+	Directory     *Counted // nil if nothing is deferred
+	BytesReceived int      // of the client's body
 }
+
+// Counted are bytes with room for the number of their tokens. The engine keeps one for each array that it remembers, so
+// that whoever counts does so once, and not once a request. Its bytes do not change.
+type Counted struct {
+	Raw    []byte
+	tokens atomic.Int64
+}
+
+// Tokens returns the number that SetTokens has set, 0 if none.
+func (c *Counted) Tokens() int { return int(c.tokens.Load()) }
+
+// SetTokens keeps the number of tokens.
+func (c *Counted) SetTokens(n int) { c.tokens.Store(int64(n)) }
 
 // Search is one answered call of the virtual tool.
 type Search struct {
+	Round         int // of the request, from 0
 	Loaded        []string
 	AlreadyLoaded int
 	Empty         bool
@@ -48,9 +64,10 @@ type Search struct {
 // RoundReport is one upstream model call.
 type RoundReport struct {
 	Hidden     bool
+	Start      time.Time
 	Status     int
-	Sent       int // bytes of the request's body
-	ToolsSent  int // bytes of its tools
+	Sent       int      // bytes of the request's body
+	Tools      *Counted // the tools array that was sent
 	Duration   time.Duration
 	FirstEvent time.Duration
 	Tokens     openai.Tokens

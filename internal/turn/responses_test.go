@@ -208,7 +208,12 @@ func TestResponsesLaterRequests(t *testing.T) {
 				if got := w.input(len(w.Requests())); got != c.later {
 					t.Errorf("the second request's input is %s, want %s", got, c.later)
 				}
-				got := gjson.GetBytes(w.Requests()[len(w.Requests())-1].Body, "tools.#.name").Raw
+				newest := w.Requests()[len(w.Requests())-1].Body
+				if before := gjson.GetBytes(w.Requests()[1].Body, "input").Raw; c.second != "" && c.state == "replay" &&
+					!strings.HasPrefix(gjson.GetBytes(newest, "input").Raw, strings.TrimSuffix(before, "]")) {
+					t.Errorf("the second request's input is\n%s\nthe round before had\n%s", newest, before)
+				}
+				got := gjson.GetBytes(newest, "tools.#.name").Raw
 				if got != `["read_file","tool_search","get_weather"]` {
 					t.Errorf("the second request exposes %s", got)
 				}
@@ -236,4 +241,44 @@ func TestResponsesConversationFallback(t *testing.T) {
 	if got := w.input(3); got != "user, function_call s1, function_call_output s1" {
 		t.Errorf("the replayed input is %s", got)
 	}
+}
+
+// TestResponsesBrokenRound answers the calls that a broken round left open in a conversation, and those only.
+func TestResponsesBrokenRound(t *testing.T) {
+	search := upstreamtest.Reply(upstreamtest.Call("s1", "tool_search", `{"query":"weather"}`))
+	overloaded := upstreamtest.JSON(http.StatusServiceUnavailable, `{"error":{"message":"overloaded"}}`)
+	text := upstreamtest.Reply(upstreamtest.Text("Cold."))
+	request := func(input string) string {
+		return `{"model":"m","conversation":"conv_1","input":[` + input + `],"tools":` + flatTools + `}`
+	}
+	t.Run("the proxy's call", func(t *testing.T) {
+		w := newWire(t, search, overloaded, upstreamtest.Refusal("call-without-output"), text)
+		if status, _ := w.send(request(user("weather?"))); status != http.StatusServiceUnavailable {
+			t.Errorf("status %d", status)
+		}
+		status, answer := w.send(request(user("again, please")))
+		if status != http.StatusOK || !strings.Contains(answer, "Cold.") {
+			t.Errorf("status %d: %s", status, answer)
+		}
+		if got := w.input(4); got != "function_call_output s1, user" {
+			t.Errorf("the input is %s", got)
+		}
+	})
+	t.Run("the client's call", func(t *testing.T) {
+		w := newWire(t, upstreamtest.Reply(upstreamtest.Call("c1", "read_file", `{}`)), upstreamtest.Refusal("call-without-output"))
+		if status, answer := w.send(request(user("read"))); status != http.StatusOK {
+			t.Errorf("status %d: %s", status, answer)
+		}
+		if status, answer := w.send(request(user("never mind"))); status != http.StatusBadRequest {
+			t.Errorf("status %d: %s", status, answer)
+		}
+	})
+	t.Run("a conversation that is locked for a moment", func(t *testing.T) {
+		locked := upstreamtest.JSON(http.StatusBadRequest, `{"error":{"message":"busy","code":"conversation_locked"}}`)
+		w := newWire(t, search, locked, text)
+		status, answer := w.send(request(user("weather?")))
+		if status != http.StatusOK || !strings.Contains(answer, "Cold.") {
+			t.Errorf("status %d: %s", status, answer)
+		}
+	})
 }

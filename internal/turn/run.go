@@ -32,10 +32,9 @@ func (t *turn) run() {
 	t.client.w.Header().Set(HeaderRequestID, t.ask.id)
 	t.report.SessionID, t.report.NewAsk = t.ask.id, !t.history.continues
 	t.report.BytesReceived = len(t.body.JSON)
-	if t.view.Tools != nil {
-		t.report.ToolsBytes = len(t.view.Tools.Raw)
-	}
+	t.report.ClientTools, t.report.Directory = t.catalog.counted, t.plan.counted
 	t.answer = t.dialect.NewAnswer(t.view, t.answerOptions())
+	defer t.saveUnanswered()
 	for {
 		final := t.bounded()
 		t.report.BoundReached = t.report.BoundReached || final
@@ -77,8 +76,8 @@ func (t *turn) bounded() bool {
 func (t *turn) round(final bool) (done bool) {
 	ctx, cancel := context.WithCancelCause(t.request.Context())
 	defer cancel(errEnded)
-	note := RoundReport{}
 	started := time.Now()
+	note := RoundReport{Start: started}
 	if len(t.rounds) > 0 && t.view.Stream {
 		t.client.beatOn()
 		defer t.client.beatOff()
@@ -137,6 +136,7 @@ func (t *turn) decide(resp *http.Response, round openai.Round, final, streamed b
 		t.fail(http.StatusBadGateway, errCut)
 		return true
 	}
+	t.noteUnanswered(round, hidden)
 	endsHere := final || round.Stopped || !round.Complete || t.view.Choice.Form == openai.ChoiceNone || t.view.Compacts
 	if len(hidden) == 0 || endsHere {
 		t.notify(round.Calls)
@@ -146,6 +146,7 @@ func (t *turn) decide(resp *http.Response, round openai.Round, final, streamed b
 	results := t.answerHidden(hidden)
 	t.notify(round.Calls)
 	if visible > 0 {
+		t.unanswered = nil // their results come with the client's own
 		t.results = append(t.results, results)
 		t.deliver(resp, round, streamed)
 		return true
@@ -164,10 +165,11 @@ func (t *turn) decide(resp *http.Response, round openai.Round, final, streamed b
 func (t *turn) send(ctx context.Context, final bool, note *RoundReport) (*http.Response, error) {
 	p := openai.Projection{
 		Splices: t.ask.splices, Rounds: t.rounds, Results: t.results, Mode: t.plan.mode, Replay: t.replay,
+		Open: t.open,
 	}
 	if t.defers() || t.plan.Filtered() || t.plan.Encodes() {
-		p.Tools = t.plan.render(t.loaded, final)
-		note.ToolsSent = len(p.Tools)
+		note.Tools = t.plan.render(t.loaded, final)
+		p.Tools = note.Tools.Raw
 	}
 	if !final {
 		p.Directory = t.plan.text

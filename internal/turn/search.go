@@ -100,7 +100,7 @@ func (t *turn) answerHidden(hidden []openai.Call) []openai.Result {
 			len(t.plan.Deferred))
 		load = append(load, result.Loaded...)
 		t.report.Searches = append(t.report.Searches, Search{
-			Loaded: result.Loaded, AlreadyLoaded: len(result.AlreadyLoaded), Empty: len(result.Loaded)+
+			Round: len(t.rounds), Loaded: result.Loaded, AlreadyLoaded: len(result.AlreadyLoaded), Empty: len(result.Loaded)+
 				len(result.AlreadyLoaded) == 0, Truncated: result.Truncated, Malformed: !arguments.OK,
 		})
 		out = append(out, openai.Result{CallID: call.ID, Output: string(result.AppendJSON(nil))})

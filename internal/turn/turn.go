@@ -167,6 +167,9 @@ type turn struct {
 	state   string            // x-codex-turn-state of an earlier round
 	replay  bool              // the upstream's conversation lacks the hidden rounds
 	locked  int               // waits for the upstream's conversation
+	open    []openai.Result   // of calls that state at the upstream holds open
+
+	unanswered []string // ids of hidden calls that the upstream's state holds open now
 }
 
 // prepare reads the request and plans its projection. It returns the reason if the request is to pass through, and an

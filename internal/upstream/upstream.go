@@ -141,4 +141,3 @@ func describe(err error) error {
 	}
 	return err
 }
-

@@ -1,0 +1,243 @@
+package telemetry
+
+import (
+	"context"
+	"runtime"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"tool-search-proxy/internal/session"
+	"tool-search-proxy/internal/turn"
+)
+
+const namespace = "tool_search_proxy"
+
+// metrics are the counters of the process. No label is taken from what a client writes: models and tools would be without
+// bound.
+type metrics struct {
+	requests      *prometheus.CounterVec
+	passed        *prometheus.CounterVec
+	others        *prometheus.CounterVec
+	rounds        *prometheus.CounterVec
+	searches      *prometheus.CounterVec
+	rejected      prometheus.Counter
+	bounds        prometheus.Counter
+	failOpens     prometheus.Counter
+	upstreamFails *prometheus.CounterVec
+	storeFails    prometheus.Counter
+	deferred      prometheus.Histogram
+	loaded        prometheus.Histogram
+	toolsBytes    *prometheus.CounterVec
+	toolsTokens   *prometheus.CounterVec
+	saving        prometheus.Gauge
+	uncounted     prometheus.Counter
+	usage         *prometheus.CounterVec
+	duration      *prometheus.HistogramVec
+	hiddenRound   prometheus.Histogram
+	added         prometheus.Histogram
+	firstEvent    prometheus.Histogram
+	audited       *prometheus.CounterVec
+}
+
+func newMetrics(registry *prometheus.Registry, version string, sessions func(context.Context) session.Stats) *metrics {
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help})
+		registry.MustRegister(c)
+		return c
+	}
+	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+		registry.MustRegister(c)
+		return c
+	}
+	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
+		h := prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets})
+		registry.MustRegister(h)
+		return h
+	}
+	seconds := []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300}
+	counts := []float64{0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 100, 200, 500, 1000}
+	m := &metrics{
+		requests: counters("requests_total", "Requests of the dialects that the engine answered.", "dialect", "outcome", "code"),
+		passed: counters("passthrough_total", "Requests of the dialects that passed through unprojected, by reason.",
+			"dialect", "reason"),
+		others: counters("other_requests_total", "Requests that the engine did not see.", "code"),
+		rounds: counters("rounds_total", "Upstream model calls for projected requests.", "dialect", "kind"),
+		searches: counters("searches_total", "Answered calls of the virtual tool. An empty one found nothing.",
+			"outcome"),
+		rejected: counter("rejected_calls_total", "Calls of tools that were not exposed, answered by the proxy."),
+		bounds:   counter("bounds_reached_total", "Requests whose last round was sent with the full tools at a bound."),
+		failOpens: counter("fail_opens_total",
+			"Projected requests that the upstream refused and that were sent again as the client wrote them."),
+		upstreamFails: counters("upstream_errors_total", "Requests that failed at the upstream.", "kind"),
+		storeFails:    counter("session_store_errors_total", "Requests for which the session store was not available."),
+		deferred:      histogram("deferred_tools", "Deferred tools of a projected request.", counts),
+		loaded:        histogram("loaded_tools", "Loaded tools at the end of a projected request.", counts),
+		toolsBytes: counters("tools_bytes_total",
+			"Bytes of tools: as clients sent them, and as the upstream got them over all rounds with the directory.", "side"),
+		toolsTokens: counters("tools_tokens_estimated_total",
+			"Tokens of tools, estimated by a tokenizer: as clients sent them, and as the upstream got them.", "side"),
+		saving: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "net_saved_tokens_estimated",
+			Help: "Input tokens saved since the start, net of the directory and of whole hidden rounds. It can be negative."}),
+		uncounted: counter("savings_dropped_total", "Requests left out of the estimates, because too many were waiting."),
+		usage: counters("usage_tokens_total",
+			"Tokens of projected requests over all rounds, as the upstream measured them.", "kind"),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: "request_duration_seconds",
+			Help: "Time from a request's body read to the end of its answer.", Buckets: seconds}, []string{"dialect", "outcome"}),
+		hiddenRound: histogram("hidden_round_duration_seconds", "Time that one hidden round took.", seconds),
+		added: histogram("added_latency_seconds",
+			"Time of a request in which the proxy itself worked: all but waiting for the upstream.",
+			[]float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .1, 1}),
+		firstEvent: histogram("first_event_seconds", "Time from a round sent to its first event.", seconds),
+		audited:    counters("audited_calls_total", "Tool calls seen in audit mode, by how a search would have found them.", "found"),
+	}
+	registry.MustRegister(m.saving, m.duration,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		&sessionCollector{stats: sessions})
+	info := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "build_info", Help: "Always 1; the labels tell the build.",
+		ConstLabels: prometheus.Labels{"version": version, "go_version": runtime.Version()}})
+	info.Set(1)
+	registry.MustRegister(info)
+	return m
+}
+
+func (m *metrics) access(a Access) { m.others.WithLabelValues(strconv.Itoa(a.Status)).Inc() }
+
+func (m *metrics) turn(t *turn.Report) {
+	what := outcome(t)
+	m.requests.WithLabelValues(t.Dialect, what, strconv.Itoa(t.Status)).Inc()
+	m.duration.WithLabelValues(t.Dialect, what).Observe(t.End.Sub(t.Start).Seconds())
+	if t.Reason != "" {
+		m.passed.WithLabelValues(t.Dialect, string(t.Reason)).Inc()
+	}
+	if t.FailOpen {
+		m.failOpens.Inc()
+	}
+	if t.Failed != "" {
+		m.upstreamFails.WithLabelValues(t.Failed).Inc()
+	}
+	if t.StoreFailed {
+		m.storeFails.Inc()
+	}
+	if t.Audit != nil {
+		m.auditedTurn(t)
+	}
+	if t.Reason != "" {
+		return
+	}
+	m.deferred.Observe(float64(t.Deferred))
+	m.loaded.Observe(float64(len(t.Loaded)))
+	m.rejected.Add(float64(t.Rejected))
+	if t.BoundReached {
+		m.bounds.Inc()
+	}
+	for _, s := range t.Searches {
+		m.searches.WithLabelValues(searchOutcome(s)).Inc()
+	}
+	waited := 0.0
+	for i, round := range t.Rounds {
+		kind := "visible"
+		if round.Hidden {
+			kind = "hidden"
+			m.hiddenRound.Observe(round.Duration.Seconds())
+		}
+		m.rounds.WithLabelValues(t.Dialect, kind).Inc()
+		waited += round.Duration.Seconds()
+		if round.FirstEvent > 0 {
+			m.firstEvent.Observe(round.FirstEvent.Seconds())
+		}
+		if round.Tools != nil {
+			after := len(round.Tools.Raw)
+			if t.Directory != nil {
+				after += len(t.Directory.Raw)
+			}
+			m.toolsBytes.WithLabelValues("upstream").Add(float64(after))
+		}
+		if i == 0 && t.ClientTools != nil {
+			m.toolsBytes.WithLabelValues("client").Add(float64(len(t.ClientTools.Raw)))
+		}
+	}
+	m.added.Observe(max(t.End.Sub(t.Start).Seconds()-waited, 0))
+	input, output, cached := tokens(t)
+	m.usage.WithLabelValues("input").Add(float64(input))
+	m.usage.WithLabelValues("cached_input").Add(float64(cached))
+	m.usage.WithLabelValues("output").Add(float64(output))
+}
+
+func (m *metrics) auditedTurn(t *turn.Report) {
+	for _, call := range t.Audit.Calls {
+		found := "not_found"
+		best := call.RankByWords
+		if best == 0 || call.RankByName > 0 && call.RankByName < best {
+			best = call.RankByName
+		}
+		switch {
+		case call.AlwaysLoaded:
+			found = "always_loaded"
+		case best > 0 && best <= 5:
+			found = "first_5"
+		case best > 0:
+			found = "later"
+		}
+		m.audited.WithLabelValues(found).Inc()
+	}
+}
+
+func searchOutcome(s turn.Search) string {
+	switch {
+	case s.Malformed:
+		return "malformed"
+	case s.Empty:
+		return "empty"
+	case len(s.Loaded) == 0:
+		return "already_loaded"
+	default:
+		return "loaded"
+	}
+}
+
+// saved records the estimates of one request.
+func (m *metrics) saved(s savings) {
+	m.toolsTokens.WithLabelValues("client").Add(float64(s.Before))
+	m.toolsTokens.WithLabelValues("upstream").Add(float64(s.After))
+	m.saving.Add(float64(s.Net))
+}
+
+// sessionCollector asks the session store how full it is whenever somebody looks.
+type sessionCollector struct {
+	stats func(context.Context) session.Stats
+}
+
+var (
+	sessionsHeld    = prometheus.NewDesc(namespace+"_sessions", "Sessions held; absent if the store cannot tell.", nil, nil)
+	sessionBytes    = prometheus.NewDesc(namespace+"_session_bytes", "Bytes that sessions take, estimated.", nil, nil)
+	sessionsEvicted = prometheus.NewDesc(namespace+"_sessions_evicted_total", "Sessions given up for room.", nil, nil)
+	sessionsExpired = prometheus.NewDesc(namespace+"_sessions_expired_total", "Sessions given up for age.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c *sessionCollector) Describe(out chan<- *prometheus.Desc) {
+	out <- sessionsHeld
+	out <- sessionBytes
+	out <- sessionsEvicted
+	out <- sessionsExpired
+}
+
+// Collect implements prometheus.Collector.
+func (c *sessionCollector) Collect(out chan<- prometheus.Metric) {
+	if c.stats == nil {
+		return
+	}
+	s := c.stats(context.Background())
+	send := func(desc *prometheus.Desc, kind prometheus.ValueType, n int64) {
+		if n >= 0 {
+			out <- prometheus.MustNewConstMetric(desc, kind, float64(n))
+		}
+	}
+	send(sessionsHeld, prometheus.GaugeValue, s.Sessions)
+	send(sessionBytes, prometheus.GaugeValue, s.Bytes)
+	send(sessionsEvicted, prometheus.CounterValue, s.Evictions)
+	send(sessionsExpired, prometheus.CounterValue, s.Expired)
+}
