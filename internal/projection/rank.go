@@ -3,9 +3,37 @@ package projection
 import (
 	"slices"
 	"strings"
+	"sync"
+	"unicode/utf8"
 )
 
-// alternative is a word that may stand for a query word, with what it counts against the word itself.
+// What a word that stands for a query word counts against the word itself. The values were measured over public tool
+// collections; docs/search.md tells how. The optimum is flat.
+const (
+	weightLonger     = 0.5 // a longer word that begins with the query word
+	weightShorter    = 0.5 // the longest known beginning of a word that is not known itself
+	weightEdit       = 0.6 // a word one edit away from a word that is not known itself
+	weightSynonym    = 0.3
+	weightTranslated = 0.5 // an English word for a Chinese one
+	weightBack       = 0.4 // a Chinese word for an English one
+	weightJoined     = 0.8 // two neighbouring query words written as one
+	weightRepeated   = 0.5 // a query word that has come before
+)
+
+const (
+	// nameBonus is how much more a tool counts whose whole name the query names.
+	nameBonus = 0.6
+	// leastCovered is what a tool must match at least, as a share of an average query word. What matches less was met by
+	// chance: better no result than five random ones.
+	leastCovered = 0.3
+	// shortestPrefix and shortestEdit bound which words are guessed at, in bytes; mostLonger how many words a prefix may
+	// stand for.
+	shortestPrefix = 3
+	shortestEdit   = 5
+	mostLonger     = 64
+)
+
+// alternative is a word of the catalog that may stand for a query word, with what it counts against the word itself.
 type alternative struct {
 	word   uint32
 	weight float32
@@ -14,59 +42,144 @@ type alternative struct {
 // slot is one query word. Of its alternatives the best counts, once.
 type slot struct {
 	text         string
-	weight, idf  float32
+	weight       float32 // less than 1 for a word that has come before
+	fragment     bool    // a single character out of a longer run: too little to show that a tool fits
+	idf          float32
 	alternatives []alternative
-	clause       int
 }
 
 // parsed is a keyword query made ready.
 type parsed struct {
-	slots    []slot
-	required [][]uint32 // per required word the words of which one must occur
-	within   []uint32   // the name space's tools, nil for all
-	single   bool
+	slots []slot
+	// required are lists of tools; only a tool that stands in all of them is a result. They are not nil even if empty.
+	required [][]uint32
+	// single is the word of a query of one word; a tool that has it in its name goes before every tool that has not.
+	single    uint32
+	hasSingle bool
 }
 
-func (x *Index) slotFor(q token, isStop bool) slot {
-	s := slot{text: q.text, weight: 1}
-	word := stem(q.text)
+// parse reads a keyword query.
+func (x *Index) parse(query string) parsed {
+	var p parsed
+	if tools, ok := x.spaces[spaceKey(query)]; ok {
+		p.required = append(p.required, tools)
+	}
+	for term := range strings.FieldsSeq(query) {
+		if rest := strings.TrimLeft(term, "+"); rest != "" && rest != term {
+			p.required = append(p.required, x.requirements(rest)...)
+		}
+	}
+	list := tokens(nil, query)
+	stops := stopWords()
+	if !slices.ContainsFunc(list, func(t token) bool { return t.han || !stops[t.text] }) {
+		stops = nil // nothing but stop words: they must do
+	}
+	words := 0
+	for i, t := range list {
+		switch {
+		case t.han:
+			p.slots = x.unspacedSlots(p.slots, t.text)
+			words += 2
+		case !stops[t.text]:
+			s := x.slotFor(t.text)
+			if slices.ContainsFunc(list[:i], func(before token) bool { return stem(before.text) == stem(t.text) }) {
+				s.weight = weightRepeated
+			}
+			x.addJoined(&s, list, i)
+			p.slots = append(p.slots, s)
+			words++
+		}
+	}
+	if words == 1 {
+		p.single, p.hasSingle = x.numbers[stem(p.slots[0].text)]
+	}
+	return p
+}
+
+// requirements returns, per word of a required term, the tools in which it occurs: itself, inflected, or as the beginning
+// of a longer word.
+func (x *Index) requirements(term string) [][]uint32 {
+	var lists [][]uint32
+	require := func(words []uint32) {
+		tools := []uint32{}
+		for _, word := range words {
+			for _, post := range x.postingsOf(word) {
+				tools = append(tools, post.number())
+			}
+		}
+		slices.Sort(tools)
+		lists = append(lists, slices.Compact(tools))
+	}
+	for _, t := range tokens(nil, term) {
+		if !t.han {
+			words := x.wordsFrom(t.text)
+			if n, ok := x.numbers[stem(t.text)]; ok {
+				words = append(words, n)
+			}
+			require(words)
+			continue
+		}
+		single := utf8.RuneCountInString(t.text) == 1
+		grams(t.text, func(gram string) {
+			if single || utf8.RuneCountInString(gram) > 1 {
+				n, ok := x.numbers[gram]
+				if !ok {
+					require(nil)
+					return
+				}
+				require([]uint32{n})
+			}
+		})
+	}
+	return lists
+}
+
+// wordsFrom returns the words that begin with prefix and are longer, if it is long enough to tell.
+func (x *Index) wordsFrom(prefix string) []uint32 {
+	if len(prefix) < shortestPrefix {
+		return nil
+	}
+	var words []uint32
+	from, _ := slices.BinarySearch(x.words, prefix)
+	for i := from; i < len(x.words) && strings.HasPrefix(x.words[i], prefix) && len(words) < mostLonger; i++ {
+		if x.words[i] != prefix {
+			words = append(words, uint32(i))
+		}
+	}
+	return words
+}
+
+// slotFor returns the slot of a word of a spaced script.
+func (x *Index) slotFor(text string) slot {
+	s := slot{text: text, weight: 1}
+	word := stem(text)
 	number, known := x.numbers[word]
 	if known {
-		s.alternatives = append(s.alternatives, alternative{number, 1})
-		s.idf = x.idf[number]
+		s.add(number, 1)
 	}
-	if len(q.text) >= 3 {
-		from, _ := slices.BinarySearch(x.words, q.text)
-		for i := from; i < len(x.words) && strings.HasPrefix(x.words[i], q.text); i++ {
-			if x.words[i] != word && x.words[i] != q.text {
-				s.alternatives = append(s.alternatives, alternative{uint32(i), float32(tune["prefix"])})
-			}
+	for _, longer := range x.wordsFrom(text) {
+		if longer != number || !known {
+			s.add(longer, weightLonger)
 		}
 	}
-	if !known && len(s.alternatives) == 0 {
-		x.edits(&s, word)
-		if len(s.alternatives) == 0 {
-			for end := len(word) - 1; end >= 3; end-- {
-				if n, ok := x.numbers[word[:end]]; ok {
-					s.alternatives = append(s.alternatives, alternative{n, float32(tune["longest"])})
-					break
-				}
-			}
-		}
+	if len(s.alternatives) == 0 {
+		x.addEdits(&s, word)
+	}
+	if len(s.alternatives) == 0 {
+		x.addShorter(&s, word)
 	}
 	for _, other := range synonyms()[word] {
-		if n, ok := x.numbers[other]; ok {
-			s.alternatives = append(s.alternatives, alternative{n, float32(tune["syn"])})
-		}
+		x.addWord(&s, other, weightSynonym)
 	}
-	if tune["back"] > 0 {
-		for _, chinese := range pairsBack()[word] {
-			if n, ok := x.numbers[chinese]; ok {
-				s.alternatives = append(s.alternatives, alternative{n, float32(tune["back"])})
-			}
-		}
+	for _, chinese := range pairsBack()[word] {
+		x.addWord(&s, chinese, weightBack)
 	}
-	if !known {
+	switch {
+	case known:
+		s.idf = x.idf[number]
+	case len(s.alternatives) == 0:
+		s.idf = x.idfUnknown
+	default:
 		for _, a := range s.alternatives {
 			s.idf = max(s.idf, x.idf[a.word])
 		}
@@ -74,232 +187,250 @@ func (x *Index) slotFor(q token, isStop bool) slot {
 	return s
 }
 
-func (x *Index) edits(s *slot, word string) {
-	if len(word) < 4 {
-		return
+func (s *slot) add(word uint32, weight float32) {
+	s.alternatives = append(s.alternatives, alternative{word, weight})
+}
+
+func (x *Index) addWord(s *slot, word string, weight float32) {
+	if n, ok := x.numbers[word]; ok {
+		s.add(n, weight)
 	}
-	try := func(b []byte) {
-		if n, ok := x.numbers[string(b)]; ok {
-			s.alternatives = append(s.alternatives, alternative{n, float32(tune["edit"])})
+}
+
+// addShorter adds the longest known word that a word begins with.
+func (x *Index) addShorter(s *slot, word string) {
+	for end := len(word) - 1; end >= shortestPrefix; end-- {
+		if n, ok := x.numbers[word[:end]]; ok {
+			s.add(n, weightShorter)
+			return
 		}
 	}
-	b := make([]byte, 0, 64)
+}
+
+// addJoined adds what a word gives together with a neighbour: "web hook" for "webhook".
+func (x *Index) addJoined(s *slot, list []token, i int) {
+	for _, left := range []int{i - 1, i} {
+		if left >= 0 && left+1 < len(list) && !list[left].han && !list[left+1].han {
+			x.addWord(s, stem(list[left].text+list[left+1].text), weightJoined)
+		}
+	}
+}
+
+// addEdits adds the words one edit away: a letter dropped, added, changed, or swapped with its neighbour.
+func (x *Index) addEdits(s *slot, word string) {
+	if len(word) < shortestEdit {
+		return
+	}
+	b := make([]byte, 0, 2*longestWord)
+	try := func() {
+		if n, ok := x.numbers[string(b)]; ok {
+			s.add(n, weightEdit)
+		} else if last := len(b) - 1; b[last] == 's' {
+			if n, ok := x.numbers[string(b[:last])]; ok { // the plural's ending was hidden by the slip
+				s.add(n, weightEdit)
+			}
+		}
+	}
 	for i := range len(word) {
-		try(append(append(b[:0], word[:i]...), word[i+1:]...))
+		b = append(append(b[:0], word[:i]...), word[i+1:]...)
+		try()
 		if i+1 < len(word) {
 			b = append(b[:0], word...)
 			b[i], b[i+1] = b[i+1], b[i]
-			try(b)
+			try()
 		}
 		for c := byte('a'); c <= 'z'; c++ {
 			b = append(b[:0], word...)
 			b[i] = c
-			try(b)
-			try(append(append(append(b[:0], word[:i]...), c), word[i:]...))
+			try()
+			b = append(append(append(b[:0], word[:i]...), c), word[i:]...)
+			try()
 		}
 	}
 	for c := byte('a'); c <= 'z'; c++ {
-		try(append(append(b[:0], word...), c))
+		b = append(append(b[:0], word...), c)
+		try()
 	}
 }
 
-func (x *Index) parse(query string) parsed {
-	var p parsed
-	list := tokens(nil, query)
-	stops := stopWords()
-	allStop := true
-	clause := 0
-	seen := map[string]int{}
-	for _, t := range list {
-		if t.han || !stops[t.text] {
-			allStop = false
-		}
-	}
-	for i, t := range list {
-		if t.han && tune["pair"] > 0 {
-			p.slots = x.hanSlots(p.slots, t.text)
-			continue
-		}
-		if t.han {
-			grams(t.text, func(g string) {
-				s := slot{text: g, weight: 1}
-				if n, ok := x.numbers[g]; ok {
-					s.alternatives = []alternative{{n, 1}}
-					s.idf = x.idf[n]
-					p.slots = append(p.slots, s)
-				}
-			})
-			continue
-		}
-		if stops[t.text] && !allStop {
-			continue
-		}
-		s := x.slotFor(t, false)
-		if t.clause && len(p.slots) > 0 {
-			clause++
-		}
-		s.clause = clause
-		key := stem(t.text)
-		seen[key]++
-		if seen[key] > 1 {
-			s.weight = float32(tune["repeat"])
-		}
-		for _, j := range []int{i - 1, i} {
-			if j >= 0 && j+1 < len(list) && !list[j].han && !list[j+1].han {
-				if n, ok := x.numbers[stem(list[j].text+list[j+1].text)]; ok {
-					s.alternatives = append(s.alternatives, alternative{n, float32(tune["join"])})
-				}
-			}
-		}
-		p.slots = append(p.slots, s)
-	}
-	return p
-}
+// longestPair bounds the Chinese words of the lexicon, in characters.
+const longestPair = 4
 
-func (x *Index) rank(query string, limit int) ([]Hit, int) {
-	p := x.parse(query)
-	score := make([]float32, len(x.names))
-	best := make([]float32, len(x.names))
-	bestName := make([]float32, len(x.names))
-	name := make([]float32, len(x.names))
-	var all float32
-	clauseAll := make([]float32, 1)
-	clauseName := make([]float32, len(x.names))
-	bonus := make([]float32, len(x.names))
-	for i, s := range p.slots {
-		all += s.idf * s.weight
-		clauseAll[0] += s.idf
-		for _, a := range s.alternatives {
-			for _, post := range x.postings[x.first[a.word]:x.first[a.word+1]] {
-				n := post.number()
-				if v := post.points * a.weight; v > best[n] {
-					best[n] = v
-					bestName[n] = 0
-					if post.in(fieldName) {
-						bestName[n] = x.idf[a.word] * a.weight
-					}
-				}
-			}
-		}
-		for n := range best {
-			score[n] += best[n] * s.weight
-			name[n] += bestName[n] * s.weight
-			clauseName[n] += bestName[n]
-			best[n], bestName[n] = 0, 0
-		}
-		if i+1 == len(p.slots) || p.slots[i+1].clause != s.clause {
-			for n := range clauseName {
-				if m := min(clauseName[n], x.nameWeight[n]); m > 0 {
-					bonus[n] = max(bonus[n], m/x.nameWeight[n]*min(1, m/clauseAll[0]))
-				}
-				clauseName[n] = 0
-			}
-			clauseAll[0] = 0
-		}
-	}
-	count := 0
-	var hits []Hit
-	order := make([]int, 0, len(x.names))
-	for n := range score {
-		if score[n] > 0 {
-			if all > 0 && x.nameWeight[n] > 0 {
-				m := min(name[n], x.nameWeight[n])
-				score[n] *= 1 + float32(tune["boost"])*m/x.nameWeight[n]*min(1, m/all) + float32(tune["clause"])*bonus[n]
-			}
-			count++
-			order = append(order, n)
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case score[a] > score[b]:
-			return -1
-		case score[a] < score[b]:
-			return 1
-		}
-		return 0
-	})
-	for _, n := range order[:min(limit, len(order))] {
-		hits = append(hits, Hit{x.names[n], float64(score[n])})
-	}
-	return hits, count
-}
-
-// Explanation says why a tool stands where it stands.
-type Explanation struct {
-	Hit
-}
-
-// Explain explains a query's results.
-func (x *Index) Explain(query string, limit int) []Explanation { return nil }
-
-// Builder builds indexes.
-type Builder struct{}
-
-// NewBuilder returns a builder whose caches together stay below about maxBytes.
-func NewBuilder(maxBytes int) *Builder { return &Builder{} }
-
-// Index returns the index of a catalog.
-func (b *Builder) Index(tools []Tool) *Index { return NewIndex(tools) }
-
-func (x *Index) hanSlots(slots []slot, run string) []slot {
+// unspacedSlots adds the slots of a run without blanks: each character and each two neighbours, and on the slot where a
+// word of the lexicon begins also its English words.
+func (x *Index) unspacedSlots(slots []slot, run string) []slot {
 	first := len(slots)
-	at := map[int]int{} // byte offset to slot
-	previous := -1
-	add := func(i, j int) {
-		g := run[i:j]
-		s := slot{text: g, weight: 1}
-		if n, ok := x.numbers[g]; ok {
-			w := 1.0
-			if len([]rune(g)) == 1 {
-				w = tune["char"]
-			}
-			s.alternatives = []alternative{{n, float32(w)}}
-			s.idf = x.idf[n] * float32(w)
-		}
-		slots = append(slots, s)
-	}
-	for i, r := range run {
-		end := i + len(string(r))
-		if previous >= 0 {
-			at[previous] = len(slots)
-			add(previous, end)
-		}
-		previous = i
-	}
-	for i, r := range run {
-		if _, ok := at[i]; !ok {
-			at[i] = len(slots)
-		}
-		add(i, i+len(string(r)))
-	}
 	runes := []rune(run)
-	offsets := make([]int, 0)
-	for i := range run {
-		offsets = append(offsets, i)
+	at := make([]int, len(runes)) // character to the slot that stands for what begins there
+	for i := range runes {
+		at[i] = len(slots)
+		for n := min(2, len(runes)-i); n > 0; n-- {
+			gram := string(runes[i : i+n])
+			s := slot{text: gram, weight: 1, fragment: n == 1 && len(runes) > 1}
+			if number, ok := x.numbers[gram]; ok {
+				s.add(number, 1)
+				s.idf = x.idf[number]
+			}
+			slots = append(slots, s)
+		}
 	}
 	for i := 0; i < len(runes); {
 		step := 1
-		for n := min(4, len(runes)-i); n > 0; n-- {
-			if list := pairs()[string(runes[i:i+n])]; list != nil {
-				s := &slots[at[offsets[i]]]
-				for _, english := range list {
-					if w, ok := x.numbers[english]; ok {
-						s.alternatives = append(s.alternatives, alternative{w, float32(tune["pair"])})
-						s.idf = max(s.idf, x.idf[w]*float32(tune["pair"]))
-					}
-				}
-				step = n
-				break
+		for n := min(longestPair, len(runes)-i); n > 0; n-- {
+			english := pairs()[string(runes[i:i+n])]
+			if english == nil {
+				continue
 			}
+			s := &slots[at[i]]
+			for _, word := range english {
+				if number, ok := x.numbers[word]; ok {
+					s.add(number, weightTranslated)
+					s.idf = max(s.idf, x.idf[number]*weightTranslated)
+				}
+			}
+			step = n
+			break
 		}
 		i += step
 	}
-	out := slots[:first]
-	for _, s := range slots[first:] {
-		if len(s.alternatives) > 0 {
-			out = append(out, s)
+	return append(slots[:first], slices.DeleteFunc(slots[first:], func(s slot) bool { return len(s.alternatives) == 0 })...)
+}
+
+func (x *Index) postingsOf(word uint32) []posting { return x.postings[x.first[word]:x.first[word+1]] }
+
+// scratch are the arrays of one search, a place for each tool. Between searches all of them are zero.
+type scratch struct {
+	score, name, covered   []float32 // over all slots
+	best, bestName, weight []float32 // within one slot
+	satisfied              []uint16  // how many of the required lists hold the tool
+	named                  []bool    // has the single word in its name
+	touched, met           []uint32
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+func (x *Index) borrowScratch() *scratch {
+	s := scratches.Get().(*scratch)
+	if n := len(x.names); len(s.score) < n {
+		*s = scratch{
+			score: make([]float32, n), name: make([]float32, n), covered: make([]float32, n), best: make([]float32, n),
+			bestName: make([]float32, n), weight: make([]float32, n), satisfied: make([]uint16, n), named: make([]bool, n),
 		}
 	}
-	return out
+	return s
+}
+
+// rank scores all tools and returns the best of them, at most limit, and how many there are.
+func (x *Index) rank(query string, limit int) ([]Hit, int) {
+	p := x.parse(query)
+	s := x.borrowScratch()
+	defer scratches.Put(s)
+	for i, tools := range p.required {
+		for _, tool := range tools {
+			if int(s.satisfied[tool]) == i {
+				s.satisfied[tool]++
+			}
+		}
+	}
+	if p.hasSingle {
+		for _, post := range x.postingsOf(p.single) {
+			s.named[post.number()] = post.in(fieldName)
+		}
+	}
+	var all, telling, words float32
+	for i := range p.slots {
+		slot := &p.slots[i]
+		if len(slot.alternatives) > 0 {
+			all += slot.idf * slot.weight
+		}
+		if !slot.fragment {
+			telling += slot.idf * slot.weight
+			words++
+		}
+		x.scoreSlot(s, slot)
+	}
+	least := leastCovered * telling / max(words, 1)
+	best := make([]uint32, 0, min(limit, len(s.touched))+1)
+	count := 0
+	for _, tool := range s.touched {
+		if int(s.satisfied[tool]) < len(p.required) || s.covered[tool] < least {
+			continue
+		}
+		if most := x.nameWeight[tool]; most > 0 && all > 0 {
+			named := min(s.name[tool], most)
+			s.score[tool] *= 1 + nameBonus*named/most*min(1, named/all)
+		}
+		count++
+		at := len(best)
+		for at > 0 && s.before(tool, best[at-1]) {
+			at--
+		}
+		if at < limit {
+			best = slices.Insert(best, at, tool)
+			best = best[:min(len(best), limit)]
+		}
+	}
+	hits := make([]Hit, len(best))
+	for i, tool := range best {
+		hits[i] = Hit{x.names[tool], float64(s.score[tool])}
+	}
+	s.clear(&p)
+	return hits, count
+}
+
+// scoreSlot adds what one query word gives to each tool.
+func (x *Index) scoreSlot(s *scratch, slot *slot) {
+	s.met = s.met[:0]
+	for _, a := range slot.alternatives {
+		for _, post := range x.postingsOf(a.word) {
+			tool := post.number()
+			points := post.points * a.weight
+			if points <= s.best[tool] {
+				continue
+			}
+			if s.best[tool] == 0 {
+				s.met = append(s.met, tool)
+			}
+			s.best[tool], s.weight[tool], s.bestName[tool] = points, a.weight, 0
+			if post.in(fieldName) {
+				s.bestName[tool] = x.idf[a.word] * a.weight
+			}
+		}
+	}
+	for _, tool := range s.met {
+		if s.score[tool] == 0 {
+			s.touched = append(s.touched, tool)
+		}
+		s.score[tool] += s.best[tool] * slot.weight
+		s.name[tool] += s.bestName[tool] * slot.weight
+		if !slot.fragment {
+			s.covered[tool] += slot.idf * slot.weight * s.weight[tool]
+		}
+		s.best[tool] = 0
+	}
+}
+
+// before reports whether a is a better result than b. Tools are numbered in the order of their names, so the lower number
+// wins a tie.
+func (s *scratch) before(a, b uint32) bool {
+	switch {
+	case s.named[a] != s.named[b]:
+		return s.named[a]
+	case s.score[a] != s.score[b]:
+		return s.score[a] > s.score[b]
+	}
+	return a < b
+}
+
+// clear makes everything zero again that the search has written.
+func (s *scratch) clear(p *parsed) {
+	for _, tool := range s.touched {
+		s.score[tool], s.name[tool], s.covered[tool], s.named[tool] = 0, 0, 0, false
+	}
+	for _, tools := range p.required {
+		for _, tool := range tools {
+			s.satisfied[tool] = 0
+		}
+	}
+	s.touched = s.touched[:0]
 }

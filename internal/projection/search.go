@@ -42,6 +42,8 @@ type Index struct {
 	words   []string
 	numbers map[string]uint32
 	idf     []float32
+	// idfUnknown is the weight of a query word that no tool holds.
+	idfUnknown float32
 	// postings of word w are postings[first[w]:first[w+1]], sorted by tool.
 	first    []uint32
 	postings []posting
@@ -81,11 +83,14 @@ type entry struct {
 	words toolWords
 }
 
-var tune = map[string]float64{
-	"wName": 3, "wDesc": 1, "wParam": 1, "wText": 0.7,
-	"bName": 0.3, "bDesc": 0.6, "bParam": 0.5, "bText": 0.6,
-	"k1": 1.2, "boost": 0.6, "prefix": 0.5, "longest": 0.5, "edit": 0.6, "syn": 0.3, "pair": 0.5, "join": 0.8, "back": 0.4, "repeat": 1, "clause": 0, "char": 1,
-}
+// Weights of the fields and of their lengths, and the saturation of a term (BM25F; Robertson & Zaragoza, The Probabilistic
+// Relevance Framework: BM25 and Beyond, 2009).
+var (
+	fieldWeights = [fields]float64{fieldName: 3, fieldDescription: 1, fieldParameter: 1, fieldParameterText: 0.7}
+	fieldLengths = [fields]float64{fieldName: 0.3, fieldDescription: 0.6, fieldParameter: 0.5, fieldParameterText: 0.6}
+)
+
+const saturation = 1.2
 
 func compile(entries []entry) *Index {
 	slices.SortFunc(entries, func(a, b entry) int {
@@ -118,6 +123,7 @@ func compile(entries []entry) *Index {
 	}
 	slices.Sort(x.words)
 	x.idf = make([]float32, len(x.words))
+	x.idfUnknown = float32(idf(len(entries), 0))
 	x.first = make([]uint32, len(x.words)+1)
 	for i, word := range x.words {
 		n := found[x.numbers[word]]
@@ -127,15 +133,12 @@ func compile(entries []entry) *Index {
 	}
 	next := slices.Clone(x.first)
 	x.postings = make([]posting, occurrences)
-	weights := [fields]float64{tune["wName"], tune["wDesc"], tune["wParam"], tune["wText"]}
-	bs := [fields]float64{tune["bName"], tune["bDesc"], tune["bParam"], tune["bText"]}
-	k1 := tune["k1"]
 	for i, e := range entries {
 		var norm [fields]float64
 		for f := range norm {
 			if total[f] > 0 {
 				average := float64(total[f]) / float64(len(entries))
-				norm[f] = weights[f] / (1 - bs[f] + bs[f]*float64(e.words.lengths[f])/average)
+				norm[f] = fieldWeights[f] / (1 - fieldLengths[f] + fieldLengths[f]*float64(e.words.lengths[f])/average)
 			}
 		}
 		e.words.each(func(word []byte, counts *[fields]uint16) {
@@ -148,7 +151,7 @@ func compile(entries []entry) *Index {
 					p.tool |= 1 << (toolBits + f)
 				}
 			}
-			p.points = float32(float64(x.idf[number]) * v * (k1 + 1) / (k1 + v))
+			p.points = float32(float64(x.idf[number]) * v * (saturation + 1) / (saturation + v))
 			x.postings[next[number]] = p
 			next[number]++
 			if counts[fieldName] > 0 {
@@ -158,6 +161,21 @@ func compile(entries []entry) *Index {
 	}
 	x.spaces = nameSpaces(x.names)
 	return x
+}
+
+// bytes estimates the memory that the index takes.
+func (x *Index) bytes() int {
+	n := 4*len(x.nameWeight) + 8*len(x.postings) + 4*len(x.first) + 4*len(x.idf)
+	for _, name := range x.names {
+		n += 16 + len(name)
+	}
+	for _, word := range x.words {
+		n += 64 + len(word) // with its place in the map
+	}
+	for space, tools := range x.spaces {
+		n += 64 + len(space) + 4*len(tools)
+	}
+	return n
 }
 
 // idf weighs a word that stands in n of total tools.
