@@ -148,7 +148,7 @@ func inputItem(b []byte, start int) (item Item, kind string, end int) {
 		item.Kind, item.Calls = KindCall, []Call{call}
 	case kind == "mcp_approval_response":
 		item.Kind, item.ResultOf = KindResult, text(b, approval)
-	case isServerItem(kind) || kind == "" && item.ID != "":
+	case serverItems[kind] || kind == "" && item.ID != "":
 		item.Kind = KindAssistant
 	case strings.HasSuffix(kind, "_output"):
 		item.Kind, item.ResultOf = KindResult, text(b, callID)
@@ -170,11 +170,10 @@ var serverItems = map[string]bool{
 	"mcp_call": true, "mcp_list_tools": true, "tool_search_call": true, "tool_search_output": true,
 }
 
-func isServerItem(kind string) bool { return serverItems[kind] }
-
 // isClientCall reports whether items of this type, function calls aside, are calls that the client answers.
 func isClientCall(kind string) bool {
-	return kind == "mcp_approval_request" || strings.HasSuffix(kind, "_call") && kind != "function_call" && !serverItems[kind]
+	return kind == "mcp_approval_request" ||
+		strings.HasSuffix(kind, "_call") && kind != "function_call" && !serverItems[kind]
 }
 
 // VirtualTool implements Dialect.
@@ -281,9 +280,9 @@ func (v *View) addMember(name string, value []byte) Edit {
 	return insert(skipSpace(v.Body, 0)+1, with)
 }
 
-// directoryEdit joins the directory to the instructions, or to the leading system message where there are none. Where the
-// request names state at the upstream its first item is not the first of the context, and would stay there for good, while
-// instructions are sent anew each time.
+// directoryEdit joins the directory to the instructions, or to the leading system message where there are none. Where
+// the request names state at the upstream, its first item is not the first of the context, and would stay there for
+// good, while instructions are sent anew each time.
 func (responses) directoryEdit(v *View, directory string) Edit {
 	switch {
 	case isString(v.Body, v.instructions):

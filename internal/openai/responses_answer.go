@@ -493,8 +493,9 @@ func (a *responsesAnswer) Whole(body []byte) {
 	r := a.round
 	r.whole, r.over = true, true
 	r.final = Event{Data: body}
-	start := skipSpace(body, 0)
-	a.readFinal(Range{start, len(body)})
+	if start := skipSpace(body, 0); start < len(body) {
+		a.readFinal(Range{start, skipValue(body, start)})
+	}
 	r.status = text(body, r.object.status)
 	if !isNull(body, r.object.err) || r.status == "failed" {
 		r.failure = readFailure(body)
@@ -526,12 +527,12 @@ func (r *responsesRound) output() []Range {
 
 func (a *responsesAnswer) End() Round {
 	r := a.round
-	a.complete()
+	a.readFinalItems()
 	if a.options.TextCalls && !r.called {
 		a.readTextCalls()
 	}
 	out := Round{
-		Complete:   r.final.Data != nil && (!r.whole || !r.object.output.Absent() && r.status != "queued" && r.status != "in_progress"),
+		Complete:   r.complete(),
 		Stopped:    r.status != "completed" && !(r.whole && r.status == ""),
 		Failure:    r.failure,
 		ResponseID: r.id,
@@ -575,11 +576,19 @@ func (a *responsesAnswer) End() Round {
 	return out
 }
 
+// complete reports whether the round has come to an end of its own; a whole body may tell of one that still runs.
+func (r *responsesRound) complete() bool {
+	if r.whole {
+		return !r.object.output.Absent() && r.status != "queued" && r.status != "in_progress"
+	}
+	return r.final.Data != nil
+}
+
 func isFalse(b []byte, r Range) bool { return !r.Absent() && string(r.Of(b)) == "false" }
 
-// complete adds what only the final response object tells: items that no event announced, and the ends of those that no
-// event ended.
-func (a *responsesAnswer) complete() {
+// readFinalItems adds what only the final response object tells: items that no event announced, and the ends of those
+// that no event ended.
+func (a *responsesAnswer) readFinalItems() {
 	r := a.round
 	if !r.whole {
 		streamed, matched := len(r.items), 0

@@ -474,12 +474,17 @@ func TestResponsesUnstored(t *testing.T) {
 			t.Errorf("%s: the round is replayed as\n%s\nwant\n%s", c.name, got, c.want)
 		}
 	}
+	// Without a word of the client's, what the upstream says of itself counts.
 	stored := responsesView(t, responsesRequest)
-	a := Responses.NewAnswer(stored, AnswerOptions{})
-	a.Begin(testNames{})
-	a.Whole([]byte(response("resp_1", "completed", plain+","+searchItem("s1"))))
-	if got := string(a.End().items); got != plain+","+searchItem("s1") {
-		t.Errorf("a stored round is replayed as %s", got)
+	for echo, want := range map[string]string{
+		``: plain + "," + searchItem("s1"), `"store":true,`: plain + "," + searchItem("s1"), `"store":false,`: withoutID(searchItem("s1")),
+	} {
+		a := Responses.NewAnswer(stored, AnswerOptions{})
+		a.Begin(testNames{})
+		a.Whole([]byte(`{` + echo + response("resp_1", "completed", plain+","+searchItem("s1"))[1:]))
+		if got := string(a.End().items); got != want {
+			t.Errorf("a round that says %s is replayed as %s", echo, got)
+		}
 	}
 }
 
@@ -730,5 +735,28 @@ func BenchmarkResponsesDeltas(b *testing.B) {
 				play(b, v, AnswerOptions{}, testNames{}, c.rounds...)
 			}
 		})
+	}
+}
+
+// BenchmarkResponsesRequest reads and composes a request of a long conversation.
+func BenchmarkResponsesRequest(b *testing.B) {
+	v := responsesView(b, responsesRequest)
+	p := play(b, v, AnswerOptions{}, testNames{}, round("resp_1", nil, reasoningEvents(0, "rs_1", ""), search(1, "s1")),
+		round("resp_2", nil, weather(0, "c1")))
+	splices := Responses.Splices(v, p.rounds, p.results, p.last)
+	items := []string{`{"role":"user","content":"weather?"}`}
+	for range 200 {
+		items = append(items, reasoningItem("rs", "Hm."), weatherItem("c1"),
+			`{"type":"function_call_output","call_id":"c1","output":"`+strings.Repeat("cold ", 100)+`"}`)
+	}
+	body := []byte(strings.Replace(responsesRequest, `{"role":"user","content":"weather?"}`, strings.Join(items, ","), 1))
+	b.ReportAllocs()
+	b.SetBytes(int64(len(body)))
+	for b.Loop() {
+		v, err := Responses.View(body, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		Responses.Compose(v, Projection{Directory: "D", Splices: splices})
 	}
 }

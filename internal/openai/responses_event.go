@@ -71,7 +71,12 @@ func (e *responsesEvent) outputIndex() int {
 
 // shows reports whether the event carries text that a reader would see.
 func (e *responsesEvent) shows() bool {
-	return isString(e.data, e.delta) && e.delta.End-e.delta.Start > 2 || isString(e.data, e.text) && e.text.End-e.text.Start > 2
+	for _, at := range []Range{e.delta, e.text} {
+		if isString(e.data, at) && at.End-at.Start > 2 {
+			return true
+		}
+	}
+	return false
 }
 
 // clone returns the event with bytes of its own.
@@ -93,7 +98,8 @@ func ownEvent(kind string, data []byte) Event {
 // endEvent ends an event that stood at the end of a stream without its blank line.
 func endEvent(dst []byte) []byte {
 	switch {
-	case bytes.HasSuffix(dst, []byte("\n\n")), bytes.HasSuffix(dst, []byte("\n\r\n")), bytes.HasSuffix(dst, []byte("\r\r")):
+	case bytes.HasSuffix(dst, []byte("\n\n")), bytes.HasSuffix(dst, []byte("\n\r\n")),
+		bytes.HasSuffix(dst, []byte("\r\r")):
 		return dst
 	}
 	return append(dst, '\n', '\n')

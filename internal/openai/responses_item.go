@@ -164,16 +164,17 @@ func argumentsOf(raw []byte, at Range) []byte {
 	return at.Of(raw)
 }
 
-// prepareReplay says for every item how the next request holds it. What the upstream has not stored it can read again only
-// where it stands whole: reasoning without its encrypted content, or text of its own, is left out, and with it goes what
-// asks for it, the id of the items behind it.
+// prepareReplay says for every item how the next request holds it. What the upstream has not stored it can read again
+// only where it stands whole: reasoning without its encrypted content, or text of its own, is left out, and with it goes
+// what asks for it, the id of the items behind it.
 func (r *responsesRound) prepareReplay(unstored bool) {
 	dropped := false
 	for _, item := range r.items {
 		raw := item.raw()
 		switch item.kind {
 		case reasoningOutput:
-			dropped = unstored && isEmpty(raw, find(raw, 0, "encrypted_content")) && !hasElements(raw, find(raw, 0, "content"))
+			dropped = unstored && isEmpty(raw, find(raw, 0, "encrypted_content")) &&
+				!hasElements(raw, find(raw, 0, "content"))
 			if dropped {
 				raw = nil
 			}

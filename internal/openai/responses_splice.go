@@ -15,9 +15,9 @@ import (
 //	response:ID                                  a response of the answer, the last one or an earlier one
 //	conversation:ID                              the conversation that the request named
 //
-// Within holds the runs of hidden items, each with the number of visible items in front of it as its Position; a run with a
-// Result is a hidden call of a mixed turn, whose result stands beside those of the client. Before is the id of the last
-// response as a JSON string: it takes the place of an earlier one, whose hidden call is still open.
+// Within holds the runs of hidden items, each with the number of visible items in front of it as its Position; a run
+// with a Result is a hidden call of a mixed turn, whose result stands beside those of the client. Before is the id of the
+// last response as a JSON string: it takes the place of an earlier one, whose hidden call is still open.
 
 const (
 	responseAnchor     = "response:"
@@ -28,7 +28,7 @@ const (
 func (responses) Splices(v *View, rounds []Round, results [][]Result, last Round) []Splice {
 	s := Splice{}
 	visible := 0
-	user := v.userDigest(len(v.Items))
+	user := v.userDigest(v.userBefore(len(v.Items)))
 	show := func(r Round, item *outputItem) {
 		for _, anchor := range item.anchors(r, user) {
 			s.Anchors = append(s.Anchors, strconv.Itoa(visible)+">"+anchor)
@@ -120,7 +120,9 @@ func (item *outputItem) anchors(r Round, user string) []string {
 			}
 		}
 	case messageOutput:
-		return append(out, TextAnchor(user+contentText(raw, find(raw, 0, "content"))))
+		if said := contentText(raw, find(raw, 0, "content")); said != "" {
+			return append(out, TextAnchor(user+said))
+		}
 	case reasoningOutput:
 		if encrypted := text(raw, find(raw, 0, "encrypted_content")); encrypted != "" {
 			return append(out, TextAnchor(encrypted))
@@ -129,17 +131,23 @@ func (item *outputItem) anchors(r Round, user string) []string {
 	return out
 }
 
-// userDigest identifies the user's message that stands last in front of the item at this index: equal answers to
-// different questions must not be taken for each other.
-func (v *View) userDigest(before int) string {
-	for i := before - 1; i >= 0; i-- {
-		if v.Items[i].Kind == KindUser {
-			sum := sha256.New()
-			v.WriteUserText(sum, v.Items[i])
-			return digest(sum.Sum(nil))
-		}
+// userBefore returns the index of the user's message that stands last in front of the item at an index, -1 if there is
+// none.
+func (v *View) userBefore(i int) int {
+	for i--; i >= 0 && v.Items[i].Kind != KindUser; i-- {
 	}
-	return ""
+	return i
+}
+
+// userDigest identifies the user's message at an index, "" for -1: equal answers to different questions must not be taken
+// for each other.
+func (v *View) userDigest(i int) string {
+	if i < 0 {
+		return ""
+	}
+	sum := sha256.New()
+	v.WriteUserText(sum, v.Items[i])
+	return digest(sum.Sum(nil))
 }
 
 // currentResponse returns the id, as a JSON string, of the response that takes the place of the one which the request
@@ -167,13 +175,14 @@ func (responses) spliceEdits(v *View, splices []Splice) []Edit {
 		return nil
 	}
 	aligned := alignAnswers(v, splices)
+	nameless := v.nameless(aligned)
 	var edits []Edit
 	for n, s := range splices {
 		if len(s.Within) == 0 {
 			continue
 		}
 		if len(aligned[n]) > 0 {
-			edits = append(edits, v.runEdits(s, aligned[n])...)
+			edits = append(edits, v.runEdits(s, aligned[n], nameless)...)
 			edits = append(edits, v.resultEdits(s, aligned[n][len(aligned[n])-1].item)...)
 			continue
 		}
@@ -202,7 +211,8 @@ type anchoredItem struct {
 // matched first, from the end of the request: on servers that repeat ids they are the ones that are remembered.
 func alignAnswers(v *View, splices []Splice) [][]alignment {
 	byAnchor := make(map[string][]*anchoredItem)
-	weak := false
+	callIDs := make(map[string]bool) // most calls of a history need no digest
+	var weak *weakAnchors
 	for n, s := range splices {
 		var at *anchoredItem
 		for _, a := range s.Anchors {
@@ -214,10 +224,14 @@ func alignAnswers(v *View, splices []Splice) [][]alignment {
 			if at == nil || at.position != position {
 				at = &anchoredItem{splice: n, position: position}
 			}
-			if id, ok := strings.CutPrefix(anchor, "item:"); ok {
-				at.id = id
+			switch kind, rest, _ := strings.Cut(anchor, ":"); kind {
+			case "item":
+				at.id = rest
+			case "call":
+				callIDs[rest[:max(strings.LastIndexByte(rest, '#'), 0)]] = true
+			case "text":
+				weak = &weakAnchors{view: v}
 			}
-			weak = weak || strings.HasPrefix(anchor, "text:")
 			byAnchor[anchor] = append(byAnchor[anchor], at)
 		}
 	}
@@ -231,11 +245,11 @@ func alignAnswers(v *View, splices []Splice) [][]alignment {
 		if item.ID != "" {
 			at = newest(byAnchor[ItemAnchor(item.ID)], "")
 		}
-		if at == nil && len(item.Calls) > 0 {
+		if at == nil && len(item.Calls) > 0 && callIDs[item.Calls[0].ID] {
 			at = newest(byAnchor[v.Anchor(item.Calls[0])], item.ID)
 		}
-		if at == nil && weak && item.ID == "" && item.Kind == KindAssistant {
-			at = newest(byAnchor[v.weakAnchor(i)], "")
+		if at == nil && weak != nil && item.ID == "" && item.Kind == KindAssistant {
+			at = newest(byAnchor[weak.of(i)], "")
 		}
 		if at != nil {
 			at.found = true
@@ -258,38 +272,64 @@ func newest(candidates []*anchoredItem, id string) *anchoredItem {
 	return nil
 }
 
-// weakAnchor returns the anchor of an item that has neither a call nor an id.
-func (v *View) weakAnchor(i int) string {
-	item := v.Items[i]
-	if !isNull(v.Body, item.Content) && !v.isReasoning(i) {
-		return TextAnchor(v.userDigest(i) + contentText(v.Body, item.Content))
-	}
-	return TextAnchor(text(v.Body, find(v.Body, item.Start, "encrypted_content")))
+// weakAnchors makes the anchors of items that have neither a call nor an id.
+type weakAnchors struct {
+	view *View
+	user int    // the user's message that was digested last, its index plus one
+	sum  string // its digest
 }
 
-// runEdits puts the hidden runs of an answer between its visible items. A run whose neighbours the client has left out
-// stands before the next item that it kept.
-func (v *View) runEdits(s Splice, aligned []alignment) []Edit {
+// of returns the anchor of the item at an index, "" if nothing tells it from others.
+func (w *weakAnchors) of(i int) string {
+	v, item := w.view, w.view.Items[i]
+	if encrypted := text(v.Body, find(v.Body, item.Start, "encrypted_content")); encrypted != "" {
+		return TextAnchor(encrypted)
+	}
+	said := contentText(v.Body, item.Content)
+	if said == "" {
+		return ""
+	}
+	if user := v.userBefore(i) + 1; user != w.user {
+		w.user, w.sum = user, v.userDigest(user-1)
+	}
+	return TextAnchor(w.sum + said)
+}
+
+// runEdits puts the hidden runs of an answer between its visible items. Where the client has left out the item that a run
+// stood before, or given it no name, the run is placed by the nearest item that it kept.
+func (v *View) runEdits(s Splice, aligned []alignment, nameless func(int) bool) []Edit {
 	var edits []Edit
 	for _, run := range s.Within {
-		next := slices.IndexFunc(aligned, func(a alignment) bool { return a.position >= run.Position })
-		if next < 0 {
-			after := v.Items[aligned[len(aligned)-1].item]
-			edits = append(edits, insert(after.End, append([]byte{','}, run.Call...)))
+		if next := slices.IndexFunc(aligned, func(a alignment) bool { return a.position >= run.Position }); next >= 0 {
+			at := aligned[next].item
+			for steps := aligned[next].position - run.Position; steps > 0 && nameless(at-1); steps-- {
+				at--
+			}
+			edits = append(edits, insert(v.Items[at].Start, append(bytes.Clone(run.Call), ',')))
 			continue
 		}
-		at := aligned[next].item
-		for skipped := aligned[next].position - run.Position; skipped > 0 && v.isReasoning(at-1); skipped-- {
-			at-- // reasoning that bears no name any more belongs to the item behind it
+		last := aligned[len(aligned)-1]
+		at := last.item
+		for steps := run.Position - last.position - 1; steps > 0 && nameless(at+1); steps-- {
+			at++
 		}
-		edits = append(edits, insert(v.Items[at].Start, append(bytes.Clone(run.Call), ',')))
+		edits = append(edits, insert(v.Items[at].End, append([]byte{','}, run.Call...)))
 	}
 	return edits
 }
 
-func (v *View) isReasoning(i int) bool {
-	return i >= 0 && v.Items[i].Kind == KindAssistant &&
-		text(v.Body, find(v.Body, v.Items[i].Start, "type")) == "reasoning"
+// nameless returns a function that reports whether the item at an index is an output item that is not found to belong to
+// an answer.
+func (v *View) nameless(aligned [][]alignment) func(int) bool {
+	found := make(map[int]bool)
+	for _, list := range aligned {
+		for _, a := range list {
+			found[a.item] = true
+		}
+	}
+	return func(i int) bool {
+		return i >= 0 && i < len(v.Items) && v.Items[i].Kind == KindAssistant && !found[i]
+	}
 }
 
 // resultEdits puts the results of hidden calls behind those that the client gives for its own calls of the same turn;

@@ -382,6 +382,13 @@ func FuzzResponsesCompose(f *testing.F) {
 	f.Add([]byte(` { "tools" : [ {"type":"function","name":"a"} ] , "input" : [ ] } `), "\\\"")
 	f.Add([]byte(`{"instructions":null,"input":[{"role":"system","content":null}],"x":1e999,`+oneTool+`}`), "D")
 	f.Add([]byte(`{"conversation":{"id":"c"},"input":[{"type":"compaction_trigger"}],`+oneTool+`}`), "D")
+	view := responsesView(f, responsesRequest)
+	p := play(f, view, AnswerOptions{}, testNames{}, round("resp_1", nil, reasoningEvents(0, "rs_1", ""), search(1, "s1")),
+		round("resp_2", nil, messageEvents(0, "msg_2", "Cold."), weather(1, "c1"), search(2, "s2")))
+	splices := Responses.Splices(view, p.rounds, p.results, p.last)
+	f.Add([]byte(`{"input":[{"role":"user","content":"weather?"},{"role":"assistant","content":"Cold."},`+weatherItem("c1")+
+		`,{"type":"function_call_output","call_id":"c1","output":"x"}],`+oneTool+`}`), "D")
+	f.Add([]byte(`{"previous_response_id":"resp_1","input":[{"type":"function_call_output","call_id":"c1"}],`+oneTool+`}`), "D")
 	f.Fuzz(func(t *testing.T, body []byte, directory string) {
 		if !gjson.ValidBytes(body) {
 			return
@@ -392,6 +399,9 @@ func FuzzResponsesCompose(f *testing.F) {
 		}
 		if got := Responses.Compose(v, Projection{}); !bytes.Equal(got, body) {
 			t.Fatalf("no edit makes\n%s\nof\n%s", got, body)
+		}
+		if got := Responses.Compose(v, Projection{Directory: directory, Splices: splices}); !gjson.ValidBytes(got) {
+			t.Fatalf("with spliced rounds %s becomes %s", body, got)
 		}
 		r, results := hiddenRound(`{"type":"function_call","call_id":"s1"}`, "s1")
 		got := Responses.Compose(v, Projection{
@@ -446,7 +456,20 @@ func FuzzResponsesStream(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	f.Add([]byte(response("resp_1", "completed", searchItem("s1"))), uint8(0))
+	f.Add([]byte(`{"output":[{"type":"function_call","name":"tool_search","arguments":1}],"usage":{},"error":null}`), uint8(0))
 	f.Fuzz(func(t *testing.T, raw []byte, size uint8) {
+		whole := Responses.NewAnswer(v, AnswerOptions{TextCalls: size%2 == 1, Known: func(string) bool { return true }})
+		for range 2 {
+			whole.Begin(testNames{})
+			whole.Whole(raw)
+			if r := whole.End(); gjson.ValidBytes(raw) && !gjson.Valid("["+string(r.items)+"]") {
+				t.Errorf("%s is replayed as %s", raw, r.items)
+			}
+		}
+		if body := whole.Body(); gjson.ValidBytes(raw) && !gjson.ValidBytes(body) {
+			t.Errorf("%s becomes %s", raw, body)
+		}
 		var first []byte
 		for _, piece := range []int{len(raw) + 1, int(size) + 1} {
 			a := Responses.NewAnswer(v, AnswerOptions{TextCalls: size%2 == 1, Known: func(string) bool { return true }})

@@ -26,6 +26,8 @@ const (
 	// leastCovered is what a tool must match at least, as a share of an average query word. What matches less was met by
 	// chance: better no result than five random ones.
 	leastCovered = 0.3
+	// leastOfBest is the share of the best score that a result must reach.
+	leastOfBest = 0.2
 	// shortestPrefix and shortestEdit bound which words are guessed at, in bytes; mostLonger how many words a prefix may
 	// stand for.
 	shortestPrefix = 3
@@ -369,6 +371,14 @@ func (x *Index) rank(query string, limit int) ([]Hit, int) {
 			best = slices.Insert(best, at, tool)
 			best = best[:min(len(best), limit)]
 		}
+	}
+	top := float32(0)
+	for _, tool := range best {
+		top = max(top, s.score[tool])
+	}
+	for n := len(best); n > 0 && s.score[best[n-1]] < leastOfBest*top && !s.named[best[n-1]]; n-- {
+		best = best[:n-1]
+		count = n - 1 // what was not kept is no better
 	}
 	hits := make([]Hit, len(best))
 	for i, tool := range best {

@@ -87,7 +87,12 @@ func (s *server) route(w http.ResponseWriter, r *http.Request) {
 
 // isUpgrade reports whether the client asks for a WebSocket.
 func isUpgrade(r *http.Request) bool {
-	return strings.EqualFold(strings.TrimSpace(r.Header.Get("Upgrade")), "websocket")
+	for protocol := range strings.SplitSeq(strings.Join(r.Header.Values("Upgrade"), ","), ",") {
+		if strings.EqualFold(strings.TrimSpace(protocol), "websocket") {
+			return true
+		}
+	}
+	return false
 }
 
 // pass lets a request through and tells of it.

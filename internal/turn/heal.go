@@ -24,9 +24,9 @@ const (
 // notCarriedOut answers a call that was left open when its round broke off.
 const notCarriedOut = "This call was not carried out. Call again if the result is still needed."
 
-// again reports whether a refused round is to be sent once more, because state at the upstream is not what the request took
-// it for: a conversation that the round before still locks, one that does not hold the round before, or a call that nobody
-// has answered since its round broke off. A response that is not sent again keeps its body.
+// again reports whether a refused round is to be sent once more, because state at the upstream is not what the request
+// took it for: a conversation that the round before still locks, one that does not hold the round before, or a call that
+// nobody has answered since its round broke off. A response that is not sent again keeps its body.
 func (t *turn) again(ctx context.Context, resp *http.Response) bool {
 	if t.view.Conversation == "" && t.view.PreviousResponse == "" || resp.StatusCode < 400 || resp.StatusCode > 499 {
 		return false

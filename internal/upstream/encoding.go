@@ -31,12 +31,17 @@ func acceptReadable(h http.Header) {
 	}
 	var kept []string
 	for coding := range strings.SplitSeq(strings.Join(values, ","), ",") {
-		name, _, _ := strings.Cut(strings.TrimSpace(coding), ";")
+		name, weight, _ := strings.Cut(strings.TrimSpace(coding), ";")
 		switch strings.ToLower(strings.TrimSpace(name)) {
 		case "gzip", "deflate", "br", "zstd", "identity":
 			kept = append(kept, strings.TrimSpace(coding))
 		case "*":
-			kept = append(kept, readable)
+			for name := range strings.SplitSeq(readable, ", ") {
+				if weight != "" {
+					name += ";" + weight // which may be 0: none of them
+				}
+				kept = append(kept, name)
+			}
 		}
 	}
 	if len(kept) == 0 {
@@ -48,7 +53,7 @@ func acceptReadable(h http.Header) {
 // decodeBody makes the body of an answer readable, and its headers agree.
 func decodeBody(resp *http.Response) error {
 	codings := resp.Header.Values("Content-Encoding")
-	if len(codings) == 0 {
+	if len(codings) == 0 || resp.ContentLength == 0 {
 		return nil
 	}
 	body, err := NewDecoder(resp.Body, strings.Join(codings, ","), 0)
@@ -117,7 +122,12 @@ type lazy struct {
 
 func (l *lazy) Read(p []byte) (int, error) {
 	if l.from == nil && l.err == nil {
-		l.from, l.err = l.open() // io.EOF for a body without a byte
+		from, err := l.open() // io.EOF for a body without a byte
+		if err != nil {
+			l.err = err // from may be a nil pointer of the decoder's type, which must not be closed
+		} else {
+			l.from = from
+		}
 	}
 	if l.err != nil {
 		return 0, l.err

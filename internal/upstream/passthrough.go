@@ -79,7 +79,8 @@ func (b *buffers) Get() []byte {
 
 func (b *buffers) Put(buffer []byte) { b.pool.Put((*[bufferSize]byte)(buffer)) }
 
-// watched is the body of an answer that may not be silent for too long.
+// watched is the body of an answer that may not be silent for too long. Only time spent in waiting for the upstream
+// counts: a client that reads slowly is no silence.
 type watched struct {
 	io.ReadCloser
 	limit   time.Duration
@@ -87,13 +88,15 @@ type watched struct {
 }
 
 func newWatched(body io.ReadCloser, limit time.Duration) *watched {
-	return &watched{body, limit, time.AfterFunc(limit, func() { _ = body.Close() })}
+	silence := time.AfterFunc(limit, func() { _ = body.Close() })
+	silence.Stop()
+	return &watched{body, limit, silence}
 }
 
 func (w *watched) Read(p []byte) (int, error) {
-	n, err := w.ReadCloser.Read(p)
 	w.silence.Reset(w.limit)
-	return n, err
+	defer w.silence.Stop()
+	return w.ReadCloser.Read(p)
 }
 
 func (w *watched) Close() error {

@@ -65,8 +65,10 @@ func New(o Options) (*Client, error) {
 		IdleConnTimeout:     90 * time.Second,
 		// What comes is decoded here where it must be read, and passed on as it is elsewhere.
 		DisableCompression: true,
-		WriteBufferSize:    4 << 10,
-		ReadBufferSize:     4 << 10,
+		// Many requests share one HTTP/2 connection: one that has died unnoticed must not hold them all.
+		HTTP2:           &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
+		WriteBufferSize: 4 << 10,
+		ReadBufferSize:  4 << 10,
 	}}, nil
 }
 
@@ -75,13 +77,17 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // Send posts body to the path that the client of the proxy asked for, with its headers made fit for the upstream. edit, if
 // not nil, changes the headers last. The answer's body is decoded; its headers say so. Redirects are not followed. A
-// failure to connect is ErrUnreachable.
+// failure to connect is ErrUnreachable, an answer that cannot be decoded is ErrEncoding, a timeout has Timeout() true, and a
+// client that has left is context.Canceled.
 func (c *Client) Send(ctx context.Context, in *http.Request, body []byte, edit func(http.Header)) (*http.Response, error) {
 	out := (&http.Request{
 		Method: in.Method, URL: c.target(in.URL), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: c.header(in.Header), ContentLength: int64(len(body)),
 	}).WithContext(ctx)
-	out.Body = io.NopCloser(bytes.NewReader(body))
+	out.Body = http.NoBody
+	if len(body) > 0 {
+		out.Body = io.NopCloser(bytes.NewReader(body))
+	}
 	// A kept connection that the upstream has just closed is no error: the request is sent again on a new one.
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	out.Header.Del("Content-Encoding") // body is decoded
@@ -95,7 +101,10 @@ func (c *Client) Send(ctx context.Context, in *http.Request, body []byte, edit f
 		return nil, describe(err)
 	}
 	removeHopByHop(resp.Header)
-	return resp, decodeBody(resp)
+	if err := decodeBody(resp); err != nil {
+		return nil, err
+	}
+	return resp, nil
 }
 
 // target maps the path that the client asked for. Its leading /v1 stands for the path of the base URL; any other path is
@@ -113,30 +122,45 @@ func (c *Client) target(in *url.URL) *url.URL {
 	return &out
 }
 
-// Ready reports whether the upstream can be reached: whether it takes a connection. No request is made, since that could
-// cost money.
+// Ready reports whether the upstream, or the proxy of the environment before it, takes a connection, and speaks TLS where it
+// should. No request is made, since that could cost money.
 func (c *Client) Ready(ctx context.Context) error {
-	host := c.base.Host
-	if c.base.Port() == "" {
-		port := "443"
-		if c.base.Scheme == "http" {
-			port = "80"
-		}
-		host = net.JoinHostPort(c.base.Hostname(), port)
+	if c.options.ConnectTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.options.ConnectTimeout+c.options.TLSTimeout)
+		defer cancel()
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.options.ConnectTimeout)
-	defer cancel()
-	conn, err := c.transport.DialContext(ctx, "tcp", host)
+	next := c.base
+	if proxy, err := c.transport.Proxy(&http.Request{URL: c.base}); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	} else if proxy != nil {
+		next = proxy
+	}
+	port := next.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}[next.Scheme]
+	}
+	conn, err := c.transport.DialContext(ctx, "tcp", net.JoinHostPort(next.Hostname(), port))
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	return conn.Close()
+	defer conn.Close()
+	if next.Scheme != "https" {
+		return nil
+	}
+	config := c.transport.TLSClientConfig.Clone()
+	config.ServerName = next.Hostname()
+	if err := tls.Client(conn, config).HandshakeContext(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	return nil
 }
 
 // describe makes the transport's errors ones that callers can decide by.
 func describe(err error) error {
 	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect") || errors.As(err, &certificate) {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	return err
