@@ -88,7 +88,7 @@ func (t *turn) round(final bool) (done bool) {
 		resp, err = t.send(ctx, final, &note)
 	}
 	if err != nil {
-		t.fail(http.StatusBadGateway, fmt.Errorf("the upstream could not be reached: %w", err))
+		t.fail(http.StatusBadGateway, fmt.Errorf("the upstream did not answer: %w", err))
 		return true
 	}
 	defer resp.Body.Close()

@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"time"
 
@@ -247,6 +248,7 @@ func (t *turn) passthrough(reason openai.Reason) {
 	t.client.debug("X-Tool-Search-Passthrough", string(reason), t.policy.DebugHeaders)
 	in := t.request.Clone(t.request.Context())
 	in.Body = newBody(t.body.Raw)
+	in.GetBody = func() (io.ReadCloser, error) { return newBody(t.body.Raw), nil } // for a kept connection that was just closed
 	in.ContentLength = int64(len(t.body.Raw))
 	in.TransferEncoding = nil
 	t.client.handOver(func(w http.ResponseWriter) { t.engine.Passthrough.ServeHTTP(w, in) })
