@@ -165,7 +165,9 @@ func (r *Redis) Secret(ctx context.Context) ([]byte, error) {
 }
 
 // Stats implements Store; what other replicas hold is not counted.
-func (r *Redis) Stats(context.Context) Stats { return Stats{Sessions: -1, Bytes: -1, Evictions: -1, Expired: -1} }
+func (r *Redis) Stats(context.Context) Stats {
+	return Stats{Sessions: -1, Bytes: -1, Evictions: -1, Expired: -1}
+}
 
 // Ping implements Store.
 func (r *Redis) Ping(ctx context.Context) error {

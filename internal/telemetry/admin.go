@@ -48,7 +48,7 @@ func (r *Recorder) Admin(o AdminOptions) http.Handler {
 				return
 			}
 		}
-		body, err := r.status.appendJSON(r.version, configuration.String(), time.Now())
+		body, err := r.status.appendJSON(r.version, configuration.String(), r.tools.measure(), time.Now())
 		if err != nil {
 			http.Error(w, "the status cannot be shown", http.StatusInternalServerError)
 			return

@@ -30,9 +30,6 @@ type metrics struct {
 	deferred      prometheus.Histogram
 	loaded        prometheus.Histogram
 	toolsBytes    *prometheus.CounterVec
-	toolsTokens   *prometheus.CounterVec
-	saving        prometheus.Gauge
-	uncounted     prometheus.Counter
 	usage         *prometheus.CounterVec
 	duration      *prometheus.HistogramVec
 	hiddenRound   prometheus.Histogram
@@ -77,11 +74,6 @@ func newMetrics(registry *prometheus.Registry, version string, sessions func(con
 		loaded:        histogram("loaded_tools", "Loaded tools at the end of a projected request.", counts),
 		toolsBytes: counters("tools_bytes_total",
 			"Bytes of tools: as clients sent them, and as the upstream got them over all rounds with the directory.", "side"),
-		toolsTokens: counters("tools_tokens_estimated_total",
-			"Tokens of tools, estimated by a tokenizer: as clients sent them, and as the upstream got them.", "side"),
-		saving: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "net_saved_tokens_estimated",
-			Help: "Input tokens saved since the start, net of the directory and of whole hidden rounds. It can be negative."}),
-		uncounted: counter("savings_dropped_total", "Requests left out of the estimates, because too many were waiting."),
 		usage: counters("usage_tokens_total",
 			"Tokens of projected requests over all rounds, as the upstream measured them.", "kind"),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: "request_duration_seconds",
@@ -93,7 +85,7 @@ func newMetrics(registry *prometheus.Registry, version string, sessions func(con
 		firstEvent: histogram("first_event_seconds", "Time from a round sent to its first event.", seconds),
 		audited:    counters("audited_calls_total", "Tool calls seen in audit mode, by how a search would have found them.", "found"),
 	}
-	registry.MustRegister(m.saving, m.duration,
+	registry.MustRegister(m.duration,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&sessionCollector{stats: sessions})
 	info := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "build_info", Help: "Always 1; the labels tell the build.",
@@ -137,7 +129,7 @@ func (m *metrics) turn(t *turn.Report) {
 		m.searches.WithLabelValues(searchOutcome(s)).Inc()
 	}
 	waited := 0.0
-	for i, round := range t.Rounds {
+	for _, round := range t.Rounds {
 		kind := "visible"
 		if round.Hidden {
 			kind = "hidden"
@@ -148,16 +140,10 @@ func (m *metrics) turn(t *turn.Report) {
 		if round.FirstEvent > 0 {
 			m.firstEvent.Observe(round.FirstEvent.Seconds())
 		}
-		if round.Tools != nil {
-			after := len(round.Tools.Raw)
-			if t.Directory != nil {
-				after += len(t.Directory.Raw)
-			}
-			m.toolsBytes.WithLabelValues("upstream").Add(float64(after))
-		}
-		if i == 0 && t.ClientTools != nil {
-			m.toolsBytes.WithLabelValues("client").Add(float64(len(t.ClientTools.Raw)))
-		}
+	}
+	if saved, ok := savingsOf(t); ok {
+		m.toolsBytes.WithLabelValues("client").Add(float64(saved.Before))
+		m.toolsBytes.WithLabelValues("upstream").Add(float64(saved.After))
 	}
 	m.added.Observe(max(t.End.Sub(t.Start).Seconds()-waited, 0))
 	input, output, cached := tokens(t)
@@ -198,11 +184,34 @@ func searchOutcome(s turn.Search) string {
 	}
 }
 
-// saved records the estimates of one request.
-func (m *metrics) saved(s savings) {
-	m.toolsTokens.WithLabelValues("client").Add(float64(s.Before))
-	m.toolsTokens.WithLabelValues("upstream").Add(float64(s.After))
-	m.saving.Add(float64(s.Net))
+// savingsCollector turns the savings into tokens whenever somebody looks.
+type savingsCollector struct {
+	status *status
+	tools  *yardstick
+}
+
+var (
+	toolsTokens = prometheus.NewDesc(namespace+"_tools_tokens_estimated_total",
+		"Tokens of tools, estimated by a tokenizer: as clients sent them, and as the upstream got them.", []string{"side"}, nil)
+	netSaved = prometheus.NewDesc(namespace+"_net_saved_tokens_estimated",
+		"Input tokens saved since the start, net of the directory and of whole hidden rounds. It can be negative.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c *savingsCollector) Describe(out chan<- *prometheus.Desc) {
+	out <- toolsTokens
+	out <- netSaved
+}
+
+// Collect implements prometheus.Collector.
+func (c *savingsCollector) Collect(out chan<- prometheus.Metric) {
+	saved, bytesPerToken := c.status.savings(), c.tools.measure()
+	send := func(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(desc, kind, value, labels...)
+	}
+	send(toolsTokens, prometheus.CounterValue, float64(saved.Before)/bytesPerToken, "client")
+	send(toolsTokens, prometheus.CounterValue, float64(saved.After)/bytesPerToken, "upstream")
+	send(netSaved, prometheus.GaugeValue, float64(saved.net(bytesPerToken)))
 }
 
 // sessionCollector asks the session store how full it is whenever somebody looks.

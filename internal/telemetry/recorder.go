@@ -32,7 +32,7 @@ type Recorder struct {
 	version  string
 	registry *prometheus.Registry
 	metrics  *metrics
-	account  *account
+	tools    *yardstick
 	notices  *notices
 	status   *status
 	traces   *traces
@@ -47,20 +47,16 @@ func New(ctx context.Context, o Options) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Recorder{log: o.Log, version: o.Version, registry: prometheus.NewRegistry(), traces: traces}
+	r := &Recorder{log: o.Log, version: o.Version, registry: prometheus.NewRegistry(), traces: traces,
+		tools: &yardstick{}, status: newStatus(time.Now())}
 	r.metrics = newMetrics(r.registry, o.Version, o.Sessions)
-	r.status = newStatus(time.Now())
+	r.registry.MustRegister(&savingsCollector{r.status, r.tools})
 	r.notices = newNotices(o.Notices, o.Log)
-	r.account = newAccount(func(s savings) {
-		r.metrics.saved(s)
-		r.status.saved(s)
-	}, r.metrics.uncounted.Inc)
 	return r, nil
 }
 
-// Close waits for what is queued and stops.
+// Close stops deliveries and sends the traces that wait.
 func (r *Recorder) Close() error {
-	r.account.close()
 	r.notices.close()
 	return r.traces.close()
 }
@@ -90,10 +86,12 @@ func (r *Recorder) Access(a Access) {
 
 // Turn records a request that the engine answered.
 func (r *Recorder) Turn(ctx context.Context, t *turn.Report) {
+	if t.ClientTools != nil {
+		r.tools.sample(t.ClientTools)
+	}
 	r.metrics.turn(t)
 	r.status.turn(t)
 	r.traces.turn(ctx, t)
-	r.account.add(t)
 	r.logTurn(t)
 }
 
@@ -128,12 +126,6 @@ func (r *Recorder) logTurn(t *turn.Report) {
 	add(zap.Int("deferred", t.Deferred), t.Deferred > 0)
 	if t.Reason == "" {
 		input, output, cached := tokens(t)
-		tools := 0
-		for _, round := range t.Rounds {
-			if round.Tools != nil {
-				tools += len(round.Tools.Raw)
-			}
-		}
 		add(zap.Bool("new_ask", true), t.NewAsk)
 		add(zap.Int("rounds", len(t.Rounds)), true)
 		add(zap.Int("searches", len(t.Searches)), len(t.Searches) > 0)
@@ -141,16 +133,18 @@ func (r *Recorder) logTurn(t *turn.Report) {
 		add(zap.Strings("called", t.Called), len(t.Called) > 0)
 		add(zap.Int("rejected", t.Rejected), t.Rejected > 0)
 		add(zap.Bool("bound_reached", true), t.BoundReached)
-		add(zap.Int("tools_bytes_before", len(t.ClientTools.Raw)), t.ClientTools != nil)
-		add(zap.Int("tools_bytes_after", tools), tools > 0)
+		if saved, ok := savingsOf(t); ok {
+			fields = append(fields, zap.Int("tools_bytes_before", saved.Before), zap.Int("tools_bytes_after", saved.After),
+				zap.Int("net_saved_tokens_estimated", saved.net(r.tools.usual())))
+		}
 		add(zap.Int64("input_tokens", input), input > 0)
 		add(zap.Int64("cached_tokens", cached), cached > 0)
 		add(zap.Int64("output_tokens", output), output > 0)
 	}
 	add(zap.Bool("store_failed", true), t.StoreFailed)
 	if t.Audit != nil {
-		add(zap.Int("tools_bytes_before", len(t.ClientTools.Raw)), true)
-		add(zap.Int("tools_bytes_after", len(t.Audit.Tools.Raw)+len(t.Directory.Raw)), true)
+		add(zap.Int("tools_bytes_before", len(t.ClientTools)), true)
+		add(zap.Int("tools_bytes_after", t.Audit.Tools+len(t.Directory)), true)
 		add(zap.Array("calls", auditCalls(t.Audit.Calls)), len(t.Audit.Calls) > 0)
 		add(zap.Bool("answer_unread", true), t.Audit.Unread)
 	}

@@ -18,6 +18,8 @@ type status struct {
 	periods []period     // oldest first
 	used    map[string]int
 	totals  totals
+	saved   savings // what projection saved
+	could   savings // what it could have saved, by the audit
 }
 
 // Bounds of what is remembered.
@@ -62,9 +64,9 @@ type totals struct {
 type period struct {
 	Start    time.Time `json:"start"`
 	Requests int       `json:"requests"`
-	Before   int       `json:"tokens_client_estimated"`
-	After    int       `json:"tokens_upstream_estimated"`
 	Net      int       `json:"net_saved_estimated"`
+
+	saved savings
 }
 
 // askStatus is one ask as a timeline of rounds.
@@ -107,6 +109,13 @@ func (s *status) turn(t *turn.Report) {
 	s.count(t)
 	p := s.period(t.End)
 	p.Requests++
+	if saved, ok := savingsOf(t); ok {
+		s.saved.add(saved)
+		p.saved.add(saved)
+	}
+	if t.Audit != nil {
+		s.could.add(savings{Before: len(t.ClientTools), After: t.Audit.Tools + len(t.Directory)})
+	}
 	if t.Tools == 0 {
 		return // it had no tools to speak of
 	}
@@ -116,10 +125,7 @@ func (s *status) turn(t *turn.Report) {
 	for i, round := range t.Rounds {
 		r := roundStatus{
 			Hidden: round.Hidden, Status: round.Status, Millis: round.Duration.Milliseconds(), Input: round.Tokens.Input,
-			Output: round.Tokens.Output,
-		}
-		if round.Tools != nil {
-			r.ToolsBytes = len(round.Tools.Raw)
+			Output: round.Tokens.Output, ToolsBytes: round.Tools,
 		}
 		for _, search := range t.Searches {
 			if search.Round == i {
@@ -168,18 +174,9 @@ func (s *status) count(t *turn.Report) {
 	n.Rejected += t.Rejected
 	input, output, cached := tokens(t)
 	n.Input, n.Output, n.CachedIn = n.Input+int(input), n.Output+int(output), n.CachedIn+int(cached)
-	for i, round := range t.Rounds {
+	for _, round := range t.Rounds {
 		if round.Hidden {
 			n.Hidden++
-		}
-		if round.Tools != nil {
-			n.BytesOut += len(round.Tools.Raw)
-			if t.Directory != nil {
-				n.BytesOut += len(t.Directory.Raw)
-			}
-		}
-		if i == 0 && t.ClientTools != nil {
-			n.BytesIn += len(t.ClientTools.Raw)
 		}
 	}
 	if t.Audit == nil {
@@ -232,17 +229,11 @@ func (s *status) period(at time.Time) *period {
 	return &s.periods[len(s.periods)-1]
 }
 
-// saved adds the estimates of one request.
-func (s *status) saved(n savings) {
+// savings returns what projection saved since the start.
+func (s *status) savings() savings {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n.Audited {
-		s.totals.AuditNet += n.Net
-	} else {
-		s.totals.Before, s.totals.After, s.totals.Net = s.totals.Before+n.Before, s.totals.After+n.After, s.totals.Net+n.Net
-	}
-	p := s.period(time.Now())
-	p.Before, p.After, p.Net = p.Before+n.Before, p.After+n.After, p.Net+n.Net
+	return s.saved
 }
 
 // usedTool is a deferred tool that was called.
@@ -254,9 +245,16 @@ type usedTool struct {
 }
 
 // appendJSON writes everything for the status page.
-func (s *status) appendJSON(version, configuration string, now time.Time) ([]byte, error) {
+func (s *status) appendJSON(version, configuration string, bytesPerToken float64, now time.Time) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	n := s.totals
+	n.BytesIn, n.BytesOut = s.saved.Before, s.saved.After
+	n.Before, n.After = int(float64(n.BytesIn)/bytesPerToken), int(float64(n.BytesOut)/bytesPerToken)
+	n.Net, n.AuditNet = s.saved.net(bytesPerToken), s.could.net(bytesPerToken)
+	for i := range s.periods {
+		s.periods[i].Net = s.periods[i].saved.net(bytesPerToken)
+	}
 	used := make([]usedTool, 0, len(s.used))
 	for name, calls := range s.used {
 		// A search costs a round: a tool that one ask in five needs is cheaper always loaded.
@@ -280,5 +278,5 @@ func (s *status) appendJSON(version, configuration string, now time.Time) ([]byt
 		Used          []usedTool   `json:"used_deferred_tools"`
 		Asks          []*askStatus `json:"asks"`
 		Configuration string       `json:"configuration"`
-	}{version, s.started, now, s.totals, s.periods, used[:min(len(used), 25)], s.asks, configuration})
+	}{version, s.started, now, n, s.periods, used[:min(len(used), 25)], s.asks, configuration})
 }

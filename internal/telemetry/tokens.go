@@ -1,156 +1,128 @@
 package telemetry
 
 import (
-	"hash/maphash"
 	"sync"
 
-	"github.com/maypok86/otter/v2"
-	"github.com/tidwall/gjson"
-	"github.com/tiktoken-go/tokenizer"
+	"github.com/tiktoken-go/tokenizer/codec"
 
 	"tool-search-proxy/internal/turn"
 )
 
-// codec is the tokenizer of the estimates. Its vocabulary takes time and memory to open, so that is done at first use.
-var codec = sync.OnceValue(func() tokenizer.Codec {
-	c, err := tokenizer.Get(tokenizer.O200kBase)
-	if err != nil {
-		panic(err) // the vocabulary is part of the program
-	}
-	return c
-})
+// vocabulary is the tokenizer of the estimates. It takes time and memory to open, so that is done when somebody first looks
+// at an estimate. The codec is named directly, so that the program holds no vocabulary but this one.
+var vocabulary = sync.OnceValue(codec.NewO200kBase)
 
 // CountTokens estimates the tokens of a text by the o200k_base vocabulary. Providers write tools in forms of their own, so
 // for JSON this is an estimate.
 func CountTokens(text []byte) int {
-	n, err := codec().Count(string(text))
+	n, err := vocabulary().Count(string(text))
 	if err != nil {
-		return len(text) / 4
+		return int(float64(len(text)) / usualBytesPerToken)
 	}
 	return n
 }
 
-// savings are the estimated tokens of one request.
+// savings is what projection saved: bytes as they were counted, and the tokens of hidden rounds as the upstream measured
+// them.
 type savings struct {
-	// Before are the tokens of the client's tools. After are those of the tools and the directory that the upstream got,
-	// over all rounds.
+	// Before are the bytes of the client's tools, once a request. After are those of the tools and the directory that the
+	// upstream got, over all rounds.
 	Before, After int
-	// Net is what projection saved: Before less After, less the whole input and output of hidden rounds beside their tools.
-	Net int
-	// Audited says that nothing was projected, and the numbers tell what could have been.
-	Audited bool
+	// HiddenTokens are the input and output tokens of hidden rounds, and HiddenBytes the part of After that is in them.
+	HiddenTokens, HiddenBytes int
 }
 
-// account estimates what projection saves. It counts beside the requests, in one goroutine, and remembers the tokens of
-// single tools.
-type account struct {
-	queue  chan *turn.Report
-	quit   chan struct{}
-	done   chan struct{}
-	tools  *otter.Cache[uint64, int]
-	seed   maphash.Seed
-	report func(savings)
-	lost   func()
+func (s *savings) add(o savings) {
+	s.Before += o.Before
+	s.After += o.After
+	s.HiddenTokens += o.HiddenTokens
+	s.HiddenBytes += o.HiddenBytes
+}
+
+// net estimates the input tokens saved, less the whole cost of hidden rounds: everything they read and wrote beside the
+// tools that After counts already.
+func (s savings) net(bytesPerToken float64) int {
+	hidden := max(float64(s.HiddenTokens)-float64(s.HiddenBytes)/bytesPerToken, 0)
+	return int(float64(s.Before-s.After)/bytesPerToken - hidden)
+}
+
+// savingsOf sums up one request; ok is false if nothing was projected.
+func savingsOf(t *turn.Report) (s savings, ok bool) {
+	if t.ClientTools == nil || t.Reason != "" {
+		return s, false
+	}
+	s.Before = len(t.ClientTools)
+	for _, round := range t.Rounds {
+		sent := s.Before // as the client wrote it
+		if round.Tools > 0 {
+			sent = round.Tools + len(t.Directory)
+		}
+		s.After += sent
+		if round.Hidden {
+			s.HiddenBytes += sent
+			s.HiddenTokens += int(round.Tokens.Input + round.Tokens.Output)
+		}
+	}
+	return s, true
+}
+
+// usualBytesPerToken is what JSON schemas of tools take in o200k_base, until samples of the real ones are counted.
+const usualBytesPerToken = 4.4
+
+// yardstick tells how many bytes of tools make a token, by counting samples of the tools that clients really send. It is
+// asked when somebody looks; a request costs it nothing but a copy now and then.
+type yardstick struct {
+	mu      sync.Mutex
+	samples [maxSamples][]byte
+	seen    int
+	counted int // of seen, at the last count
+	bytes   float64
 }
 
 const (
-	maxQueued     = 256
-	maxTokenTools = 20000
+	maxSamples     = 8
+	maxSampleBytes = 16 << 10
+	sampleEvery    = 100
 )
 
-// newAccount begins to count. report is told of each request, lost of each that was left out.
-func newAccount(report func(savings), lost func()) *account {
-	a := &account{
-		queue: make(chan *turn.Report, maxQueued), quit: make(chan struct{}), done: make(chan struct{}),
-		seed:   maphash.MakeSeed(),
-		tools:  otter.Must(&otter.Options[uint64, int]{MaximumSize: maxTokenTools}),
-		report: report, lost: lost,
-	}
-	go func() {
-		defer close(a.done)
-		for {
-			select {
-			case t := <-a.queue:
-				a.report(a.estimate(t))
-			case <-a.quit:
-				return
-			}
+// sample takes the beginning of a tools array now and then.
+func (y *yardstick) sample(tools []byte) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.seen < maxSamples || y.seen%sampleEvery == 0 {
+		at := y.seen % maxSamples
+		if y.seen >= maxSamples {
+			at = y.seen / sampleEvery % maxSamples
 		}
-	}()
-	return a
+		y.samples[at] = append(y.samples[at][:0], tools[:min(len(tools), maxSampleBytes)]...)
+	}
+	y.seen++
 }
 
-// add queues a request. It never waits.
-func (a *account) add(t *turn.Report) {
-	if t.ClientTools == nil || len(t.Rounds) == 0 && t.Audit == nil || t.FailOpen {
-		return
+// usual returns the bytes of a token without counting anything.
+func (y *yardstick) usual() float64 {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.bytes == 0 {
+		return usualBytesPerToken
 	}
-	select {
-	case a.queue <- t:
-	default:
-		a.lost()
-	}
+	return y.bytes
 }
 
-func (a *account) close() {
-	close(a.quit) // the queue stays open: a request that is being cut may still come to its end
-	<-a.done
-	a.tools.StopAllGoroutines()
-}
-
-func (a *account) estimate(t *turn.Report) savings {
-	s := savings{Before: a.count(t.ClientTools)}
-	directory := a.count(t.Directory)
-	if t.Audit != nil {
-		s.After = a.count(t.Audit.Tools) + directory
-		s.Net, s.Audited = s.Before-s.After, true
-		return s
+// measure counts the samples, if there are new ones, and returns the bytes of a token.
+func (y *yardstick) measure() float64 {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.seen == 0 {
+		return usualBytesPerToken
 	}
-	s.Net = s.Before
-	for _, round := range t.Rounds {
-		tools := a.count(round.Tools)
-		if tools == 0 {
-			tools = s.Before // sent as the client wrote it
-		} else {
-			tools += directory
+	if y.bytes == 0 || y.seen/sampleEvery != y.counted/sampleEvery {
+		bytes, tokens := 0, 0
+		for _, sample := range y.samples {
+			bytes += len(sample)
+			tokens += CountTokens(sample)
 		}
-		s.After += tools
-		s.Net -= tools
-		if round.Hidden {
-			s.Net -= max(int(round.Tokens.Input)-tools, 0) + int(round.Tokens.Output)
-		}
+		y.bytes, y.counted = float64(bytes)/float64(max(tokens, 1)), y.seen
 	}
-	return s
-}
-
-// count returns the tokens of an array of tools or of a text, and keeps the number with it.
-func (a *account) count(c *turn.Counted) int {
-	if c == nil || len(c.Raw) == 0 {
-		return 0
-	}
-	if n := c.Tokens(); n > 0 {
-		return n
-	}
-	n := 0
-	if c.Raw[0] == '[' {
-		gjson.ParseBytes(c.Raw).ForEach(func(_, tool gjson.Result) bool {
-			n += a.countTool(tool.Raw) + 1
-			return true
-		})
-		n++
-	} else {
-		n = CountTokens(c.Raw)
-	}
-	c.SetTokens(n)
-	return n
-}
-
-func (a *account) countTool(raw string) int {
-	sum := maphash.String(a.seed, raw)
-	if n, ok := a.tools.GetIfPresent(sum); ok {
-		return n
-	}
-	n := CountTokens([]byte(raw))
-	a.tools.Set(sum, n)
-	return n
+	return y.bytes
 }

@@ -12,8 +12,8 @@ import (
 
 // Audit is what projection would have done to a request that passed through untouched.
 type Audit struct {
-	// Tools is the tools array that the first round would have had.
-	Tools *Counted
+	// Tools are the bytes of the tools array that the first round would have had.
+	Tools int
 	// Calls are the tools that the model called.
 	Calls []AuditCall
 	// Unread says that the answer could not be looked at: it was compressed, too large or cut.
@@ -38,8 +38,8 @@ const (
 
 // audit passes the request through untouched and reports what projection would have saved.
 func (t *turn) audit() {
-	a := &Audit{Tools: t.plan.render(nil, false)}
-	t.report.ClientTools, t.report.Directory = t.catalog.counted, t.plan.counted
+	a := &Audit{Tools: len(t.plan.render(nil, false))}
+	t.report.ClientTools, t.report.Directory = t.catalog.tools.Raw, t.plan.text
 	t.report.Audit = a
 	copied := &copying{ResponseWriter: t.client.w}
 	t.client.w = copied

@@ -14,8 +14,7 @@ import (
 // catalog is what is known of one tools array: where its tools are, and what the policies in force make of them. Agents
 // send the same array on every turn, so the last ones are remembered.
 type catalog struct {
-	tools   *openai.Tools
-	counted *Counted
+	tools *openai.Tools
 
 	mu    sync.Mutex
 	plans map[string]*plan
@@ -27,13 +26,12 @@ type plan struct {
 	catalog *catalog
 	virtual []byte // raw JSON of the virtual tool
 	drop    []bool
-	mode    string   // replaces an allowed_tools choice
-	text    string   // the directory
-	counted *Counted // the directory
+	mode    string // replaces an allowed_tools choice
+	text    string // the directory
 
 	index   func() *projection.Index
 	mu      sync.Mutex
-	renders map[string]*Counted // projected arrays by what is loaded
+	renders map[string][]byte // projected arrays by what is loaded
 }
 
 // Bounds of what one catalog remembers.
@@ -41,10 +39,6 @@ const (
 	maxPlans   = 8
 	maxRenders = 16
 )
-
-func newCatalog(tools *openai.Tools) *catalog {
-	return &catalog{tools: tools, counted: &Counted{Raw: tools.Raw}}
-}
 
 // plan returns the plan of the catalog's tools under a policy.
 func (c *catalog) plan(p *Policy, choice *openai.Choice, prefetched []string, d openai.Dialect) *plan {
@@ -70,14 +64,13 @@ func (c *catalog) plan(p *Policy, choice *openai.Choice, prefetched []string, d 
 		catalog: c,
 		virtual: d.VirtualTool(p.VirtualName, p.Strict),
 		drop:    c.tools.Dropped(choice),
-		renders: make(map[string]*Counted),
+		renders: make(map[string][]byte),
 	}
 	if choice.Form == openai.AllowedTools {
 		made.mode = choice.Mode
 	}
 	if len(made.Deferred) >= max(p.MinDeferred, 1) {
 		made.text = made.Directory()
-		made.counted = &Counted{Raw: []byte(made.text)}
 	}
 	made.index = sync.OnceValue(made.buildIndex)
 	if c.plans == nil || len(c.plans) >= maxPlans {
@@ -126,7 +119,7 @@ func (p *plan) buildIndex() *projection.Index {
 
 // render returns the tools array of a round: what is kept, the virtual tool, what is loaded. all exposes every tool and
 // leaves the virtual one out, for the last round at the bound.
-func (p *plan) render(loaded []int, all bool) *Counted {
+func (p *plan) render(loaded []int, all bool) []byte {
 	key := renderKey(loaded, all)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,7 +140,7 @@ func (p *plan) render(loaded []int, all bool) *Counted {
 	if p.Encodes() {
 		s.Encode = p.Encode
 	}
-	out := &Counted{Raw: p.catalog.tools.Render([]byte{}, s)}
+	out := p.catalog.tools.Render([]byte{}, s)
 	if len(p.renders) >= maxRenders {
 		clear(p.renders)
 	}
@@ -212,9 +205,9 @@ func (c *catalogs) add(credential string, tools *openai.Tools) *catalog {
 	}
 	c.mu.Unlock()
 	if !again {
-		return newCatalog(tools)
+		return &catalog{tools: tools}
 	}
-	added := &knownCatalog{credential, newCatalog(tools.Detach())}
+	added := &knownCatalog{credential, &catalog{tools: tools.Detach()}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, k := range c.known {

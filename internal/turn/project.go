@@ -28,7 +28,7 @@ func Project(d openai.Dialect, p *Policy, body []byte) (Projected, error) {
 		return out, nil
 	}
 	t := &turn{policy: p, view: view, history: readHistory(view), ask: &ask{}}
-	t.catalog = newCatalog(view.Tools)
+	t.catalog = &catalog{tools: view.Tools}
 	t.plan = t.catalog.plan(p, &view.Choice, nil, d)
 	switch {
 	case t.plan.Collision:
@@ -38,7 +38,7 @@ func Project(d openai.Dialect, p *Policy, body []byte) (Projected, error) {
 		out.Reason = reasonNothing
 		return out, nil
 	}
-	tools := t.plan.render(nil, false).Raw
+	tools := t.plan.render(nil, false)
 	projection := openai.Projection{Tools: tools, Directory: t.plan.text, Mode: t.plan.mode}
 	if t.plan.Encodes() {
 		projection.Encode = t.plan.Encode

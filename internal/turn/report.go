@@ -1,7 +1,6 @@
 package turn
 
 import (
-	"sync/atomic"
 	"time"
 
 	"tool-search-proxy/internal/openai"
@@ -33,23 +32,12 @@ type Report struct {
 	Failed          string
 	Audit           *Audit // what projection would have done, where requests are only looked at
 
-	ClientTools   *Counted // the client's tools array, nil if there is none
-	Directory     *Counted // nil if nothing is deferred
-	BytesReceived int      // of the client's body
+	// ClientTools is the client's tools array, Directory the text that names what is deferred. Neither may be kept longer
+	// than the request: they may be part of its body.
+	ClientTools   []byte
+	Directory     string
+	BytesReceived int // of the client's body
 }
-
-// Counted are bytes with room for the number of their tokens. The engine keeps one for each array that it remembers, so
-// that whoever counts does so once, and not once a request. Its bytes do not change.
-type Counted struct {
-	Raw    []byte
-	tokens atomic.Int64
-}
-
-// Tokens returns the number that SetTokens has set, 0 if none.
-func (c *Counted) Tokens() int { return int(c.tokens.Load()) }
-
-// SetTokens keeps the number of tokens.
-func (c *Counted) SetTokens(n int) { c.tokens.Store(int64(n)) }
 
 // Search is one answered call of the virtual tool.
 type Search struct {
@@ -66,8 +54,8 @@ type RoundReport struct {
 	Hidden     bool
 	Start      time.Time
 	Status     int
-	Sent       int      // bytes of the request's body
-	Tools      *Counted // the tools array that was sent
+	Sent       int // bytes of the request's body
+	Tools      int // bytes of the tools array that was sent; 0 if it was the client's
 	Duration   time.Duration
 	FirstEvent time.Duration
 	Tokens     openai.Tokens

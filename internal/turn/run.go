@@ -32,7 +32,7 @@ func (t *turn) run() {
 	t.client.w.Header().Set(HeaderRequestID, t.ask.id)
 	t.report.SessionID, t.report.NewAsk = t.ask.id, !t.history.continues
 	t.report.BytesReceived = len(t.body.JSON)
-	t.report.ClientTools, t.report.Directory = t.catalog.counted, t.plan.counted
+	t.report.ClientTools, t.report.Directory = t.catalog.tools.Raw, t.plan.text
 	t.answer = t.dialect.NewAnswer(t.view, t.answerOptions())
 	defer t.saveUnanswered()
 	for {
@@ -168,8 +168,8 @@ func (t *turn) send(ctx context.Context, final bool, note *RoundReport) (*http.R
 		Open: t.open,
 	}
 	if t.defers() || t.plan.Filtered() || t.plan.Encodes() {
-		note.Tools = t.plan.render(t.loaded, final)
-		p.Tools = note.Tools.Raw
+		p.Tools = t.plan.render(t.loaded, final)
+		note.Tools = len(p.Tools)
 	}
 	if !final {
 		p.Directory = t.plan.text
