@@ -56,17 +56,13 @@ func New(ctx context.Context, o Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.recorder, err = telemetry.New(ctx, telemetry.Options{
+	a.recorder = telemetry.New(telemetry.Options{
 		Log: o.Log, Version: o.Version, Sessions: a.sessions.Stats, OTLPEndpoint: c.Tracing.OTLPEndpoint,
 		Notices: telemetry.NoticeOptions{
 			Mode: c.EasterEgg.AgentCallMessageEnabled, Text: c.EasterEgg.AgentCallMessage,
 			Delivery: c.EasterEgg.AgentCallMessageDelivery, WebhookURL: c.EasterEgg.AgentCallMessageWebhookURL,
 		},
 	})
-	if err != nil {
-		_ = a.sessions.Close()
-		return nil, err
-	}
 	passthrough := client.Passthrough(o.Log, func(w http.ResponseWriter, status int, message string) {
 		server.WriteError(w, status, "server_error", "upstream_error", message)
 	})

@@ -39,20 +39,16 @@ type Recorder struct {
 }
 
 // New makes a recorder. Close stops its goroutines.
-func New(ctx context.Context, o Options) (*Recorder, error) {
+func New(o Options) *Recorder {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	traces, err := newTraces(ctx, o.OTLPEndpoint, o.Version)
-	if err != nil {
-		return nil, err
-	}
-	r := &Recorder{log: o.Log, version: o.Version, registry: prometheus.NewRegistry(), traces: traces,
-		tools: &yardstick{}, status: newStatus(time.Now())}
+	r := &Recorder{log: o.Log, version: o.Version, registry: prometheus.NewRegistry(),
+		traces: newTraces(o.OTLPEndpoint, o.Version), tools: &yardstick{}, status: newStatus(time.Now())}
 	r.metrics = newMetrics(r.registry, o.Version, o.Sessions)
 	r.registry.MustRegister(&savingsCollector{r.status, r.tools})
 	r.notices = newNotices(o.Notices, o.Log)
-	return r, nil
+	return r
 }
 
 // Close stops deliveries and sends the traces that wait.
@@ -85,13 +81,13 @@ func (r *Recorder) Access(a Access) {
 }
 
 // Turn records a request that the engine answered.
-func (r *Recorder) Turn(ctx context.Context, t *turn.Report) {
+func (r *Recorder) Turn(t *turn.Report) {
 	if t.ClientTools != nil {
 		r.tools.sample(t.ClientTools)
 	}
 	r.metrics.turn(t)
 	r.status.turn(t)
-	r.traces.turn(ctx, t)
+	r.traces.turn(t)
 	r.logTurn(t)
 }
 

@@ -2,12 +2,10 @@ package telemetry
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -24,29 +22,22 @@ type traces struct {
 }
 
 // newTraces begins to send traces to an OTLP endpoint over HTTP; an empty one turns them off.
-func newTraces(ctx context.Context, endpoint, version string) (*traces, error) {
+func newTraces(endpoint, version string) *traces {
 	if endpoint == "" {
-		return &traces{}, nil
+		return &traces{}
 	}
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(endpoint))
-	if err != nil {
-		return nil, fmt.Errorf("send traces to [tracing] otlp_endpoint: %w", err)
-	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(resource.NewSchemaless(
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(newOTLPExporter(endpoint)), sdktrace.WithResource(resource.NewSchemaless(
 		attribute.String("service.name", "tool-search-proxy"), attribute.String("service.version", version))))
-	return &traces{provider, provider.Tracer("tool-search-proxy")}, nil
+	return &traces{provider, provider.Tracer("tool-search-proxy")}
 }
 
-// ContextWithTrace takes the trace that a client's request belongs to from its traceparent header (W3C Trace Context).
-func ContextWithTrace(ctx context.Context, header propagation.HeaderCarrier) context.Context {
-	return propagation.TraceContext{}.Extract(ctx, header)
-}
-
-func (s *traces) turn(ctx context.Context, t *turn.Report) {
+func (s *traces) turn(t *turn.Report) {
 	if s.provider == nil {
 		return
 	}
-	ctx, span := s.tracer.Start(context.WithoutCancel(ctx), "POST "+t.Dialect, trace.WithTimestamp(t.Start),
+	// The request belongs to the trace that the client names (W3C Trace Context).
+	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": t.TraceParent})
+	ctx, span := s.tracer.Start(ctx, "POST "+t.Dialect, trace.WithTimestamp(t.Start),
 		trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
 			attribute.String("tool_search.dialect", t.Dialect), attribute.String("tool_search.outcome", outcome(t)),
 			attribute.String("tool_search.passthrough_reason", string(t.Reason)),

@@ -15,6 +15,8 @@ type Report struct {
 	Start, End time.Time
 	Status     int
 	ClientGone bool
+	// TraceParent is the trace that the client says its request belongs to (W3C Trace Context).
+	TraceParent string
 
 	SessionID   string
 	NewAsk      bool

@@ -54,7 +54,7 @@ type Options struct {
 	// Policy returns the policy in force now.
 	Policy func() *Policy
 	// Observe is told of every request when it is over.
-	Observe func(context.Context, *Report)
+	Observe func(*Report)
 	// Notify is told of calls as they come, for call notices; it returns a comment for the running stream, or "".
 	Notify func(Notice) string
 	Log    *zap.Logger
@@ -78,7 +78,7 @@ type Engine struct {
 // New makes an engine.
 func New(o Options) *Engine {
 	if o.Observe == nil {
-		o.Observe = func(context.Context, *Report) {}
+		o.Observe = func(*Report) {}
 	}
 	if o.Notify == nil {
 		o.Notify = func(Notice) string { return "" }
@@ -104,7 +104,9 @@ const (
 
 // Serve answers one POST of a dialect.
 func (e *Engine) Serve(w http.ResponseWriter, r *http.Request, d openai.Dialect, b Body) {
-	report := &Report{Dialect: d.Name(), Start: time.Now(), Status: http.StatusOK}
+	report := &Report{
+		Dialect: d.Name(), Start: time.Now(), Status: http.StatusOK, TraceParent: r.Header.Get("Traceparent"),
+	}
 	t := &turn{engine: e, dialect: d, request: r, body: b, report: report, policy: e.Policy()}
 	t.client = newClient(w, e.Heartbeat)
 	defer func() {
@@ -112,7 +114,7 @@ func (e *Engine) Serve(w http.ResponseWriter, r *http.Request, d openai.Dialect,
 		report.End = time.Now()
 		report.Status = t.client.status
 		report.ClientGone = r.Context().Err() != nil
-		e.Observe(r.Context(), report)
+		e.Observe(report)
 	}()
 	reason, err := t.prepare()
 	switch {

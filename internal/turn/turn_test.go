@@ -117,7 +117,7 @@ func newRig(t *testing.T, change func(*projection.Policy), answers ...answer) *r
 		}),
 		Sessions: session.NewMemory(session.MemoryOptions{TTL: time.Hour, MaxSessions: 100, MaxBytes: 1 << 20}),
 		Secret:   []byte("secret"), Policy: func() *turn.Policy { return frozen },
-		Observe: func(_ context.Context, rep *turn.Report) { r.reports = append(r.reports, rep) },
+		Observe: func(rep *turn.Report) { r.reports = append(r.reports, rep) },
 		Log:     zap.NewNop(), MaxAnswerBytes: 1 << 20, MaxEventBytes: 1 << 20, IdleTimeout: 5 * time.Second,
 		LatchRefusals: 3, LatchTime: time.Minute,
 	})
