@@ -54,3 +54,7 @@ bench: ## Go benchmarks with allocations of every hot path
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf bin dist
+
+.PHONY: bench-search
+bench-search: ## how well and how fast the search finds tools, beside baselines (BENCH_SEARCH_DATA)
+	@$(GO) run ./cmd/bench-search --data $(BENCH_SEARCH_DATA)
