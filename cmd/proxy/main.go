@@ -46,9 +46,11 @@ type streams struct {
 type command func(ctx context.Context, args []string, s streams) error
 
 func main() {
+	release := ballast()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	status := run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})
 	stop()
+	release()
 	os.Exit(status)
 }
 

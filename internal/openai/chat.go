@@ -365,11 +365,11 @@ func appendText(b []byte, message Item, addition, partType string) (Edit, bool) 
 	content := message.Content
 	switch {
 	case isString(b, content):
-		with := appendInner(nil, addition)
+		with := make([]byte, 0, len(addition)+len(addition)/16+16)
 		if content.End-content.Start > 2 {
-			with = append([]byte(`\n\n`), with...)
+			with = append(with, `\n\n`...)
 		}
-		return insert(content.End-1, with), true
+		return insert(content.End-1, appendInner(with, addition)), true
 	case startsWith(b, content, '['):
 		part := AppendString([]byte(`{"type":"`+partType+`","text":`), addition)
 		return appendElements(b, content, append(part, '}')), true

@@ -67,6 +67,25 @@ type View struct {
 	unstored     bool  // Responses: the client said store:false
 }
 
+// Slim returns the view of the same request over a small copy of its body, in which a placeholder stands for the tools
+// array, so that the body need not be kept while an answer streams. The view's Tools stay; their array must be replaced
+// whenever a request is composed. It is only for tools that have bytes of their own (Tools.Detach).
+func Slim(d Dialect, v *View) (*View, bool) {
+	placeholder := []byte("[0]")
+	body := make([]byte, 0, len(v.Body)-(v.tools.End-v.tools.Start)+len(placeholder))
+	body = append(body, v.Body[:v.tools.Start]...)
+	body = append(body, placeholder...)
+	body = append(body, v.Body[v.tools.End:]...)
+	stand := *v.Tools
+	stand.Raw = placeholder
+	slim, err := d.View(body, func([]byte) *Tools { return &stand })
+	if err != nil || slim.Passthrough != "" || len(slim.Items) != len(v.Items) {
+		return nil, false
+	}
+	slim.Tools = v.Tools
+	return slim, true
+}
+
 // Kind tells items apart as far as the proxy must.
 type Kind uint8
 

@@ -51,6 +51,9 @@ func AppendString(dst []byte, s string) []byte {
 // appendInner appends s as the inner bytes of a JSON string.
 func appendInner(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
+	if cap(dst)-len(dst) < len(s) {
+		dst = slices.Grow(dst, len(s)+len(s)/16+16)
+	}
 	from := 0
 	for i := 0; i < len(s); i++ {
 		c := s[i]

@@ -15,6 +15,7 @@ import (
 // send the same array on every turn, so the last ones are remembered.
 type catalog struct {
 	tools *openai.Tools
+	own   bool // the tools have bytes of their own
 
 	mu    sync.Mutex
 	plans map[string]*plan
@@ -207,7 +208,7 @@ func (c *catalogs) add(credential string, tools *openai.Tools) *catalog {
 	if !again {
 		return &catalog{tools: tools}
 	}
-	added := &knownCatalog{credential, &catalog{tools: tools.Detach()}}
+	added := &knownCatalog{credential, &catalog{tools: tools.Detach(), own: true}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, k := range c.known {

@@ -103,6 +103,7 @@ func (t *turn) round(final bool) (done bool) {
 	}
 	if len(t.rounds) == 0 {
 		t.engine.latch.accepted(t.view.Model)
+		t.letGo()
 	}
 	t.answer.Begin(names{t, final})
 	var round openai.Round
@@ -123,6 +124,19 @@ func (t *turn) round(final bool) (done bool) {
 		return true
 	}
 	return t.decide(resp, round, final, streamed, &note)
+}
+
+// letGo gives up the client's body while an answer streams, if only its tools make it large: they are remembered anyway, and
+// the request will not be sent as the client wrote it any more.
+func (t *turn) letGo() {
+	const worthIt = 8 << 10
+	if !t.view.Stream || !t.catalog.own || !t.defers() || len(t.catalog.tools.Raw) < worthIt {
+		return
+	}
+	if slim, ok := openai.Slim(t.dialect, t.view); ok {
+		*t.view = *slim // in place: the answer and the history look at it too
+		t.body.Raw, t.body.JSON = nil, slim.Body
+	}
 }
 
 // decide looks at a round that has been read: the next one follows, or the answer is complete.
@@ -405,7 +419,7 @@ func (t *turn) debugHeaders() {
 	set("Deferred", len(t.plan.Deferred))
 	set("Loaded", len(t.loaded))
 	set("Hidden-Rounds", len(t.rounds))
-	set("Bytes-Before", len(t.body.JSON))
+	set("Bytes-Before", t.report.BytesReceived)
 	set("Bytes-After", sent)
 }
 

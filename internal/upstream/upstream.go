@@ -67,7 +67,7 @@ func New(o Options) (*Client, error) {
 		DisableCompression: true,
 		// Many requests share one HTTP/2 connection: one that has died unnoticed must not hold them all.
 		HTTP2:           &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
-		WriteBufferSize: 4 << 10,
+		WriteBufferSize: 16 << 10, // a projected request goes out in one write
 		ReadBufferSize:  4 << 10,
 	}}, nil
 }
