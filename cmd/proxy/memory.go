@@ -6,7 +6,7 @@ import (
 )
 
 // ballastSize is how much the heap seems larger than it is.
-const ballastSize = 12 << 20
+const ballastSize = 6 << 20
 
 // ballast keeps the garbage collector from running all the time: what lives in the proxy is small, what passes through is
 // not, and the collector starts whenever the heap has doubled. The bytes are never touched, so they take no memory but

@@ -30,7 +30,7 @@ func (s *server) readBody(w http.ResponseWriter, r *http.Request) (turn.Body, er
 		return turn.Body{}, &tooLarge{s.MaxBodyBytes}
 	}
 	patient := &patientReader{body: r.Body, control: http.NewResponseController(w)}
-	raw, err := readAll(patient, r.ContentLength, s.MaxBodyBytes)
+	raw, err := readAll(patient, borrow(r.ContentLength), s.MaxBodyBytes)
 	patient.done()
 	var large *tooLarge
 	switch {
@@ -39,9 +39,10 @@ func (s *server) readBody(w http.ResponseWriter, r *http.Request) (turn.Body, er
 	case err != nil:
 		return turn.Body{}, fmt.Errorf("the request body did not come whole: %w", err)
 	}
-	body := turn.Body{Raw: raw, JSON: raw, Received: int64(len(raw))}
+	body := turn.Body{Raw: raw, JSON: raw}
 	encoding := strings.Join(r.Header.Values("Content-Encoding"), ",")
 	if encoding == "" {
+		body.Release = func() { giveBack(raw) }
 		return body, nil
 	}
 	const maxWindow = 8 << 20 // what RFC 9659 lets senders expect
@@ -51,7 +52,7 @@ func (s *server) readBody(w http.ResponseWriter, r *http.Request) (turn.Body, er
 		return body, nil
 	}
 	defer decoder.Close()
-	switch body.JSON, err = readAll(decoder, -1, s.MaxBodyBytes); {
+	switch body.JSON, err = readAll(decoder, borrow(-1), s.MaxBodyBytes); {
 	case errors.As(err, &large):
 		return turn.Body{}, err
 	case err != nil:
@@ -60,17 +61,52 @@ func (s *server) readBody(w http.ResponseWriter, r *http.Request) (turn.Body, er
 	return body, nil
 }
 
-// readAll reads everything into one buffer. size is how much is expected, -1 if that is not known; it is not trusted with
-// more than a megabyte beforehand.
-func readAll(from io.Reader, size, limit int64) ([]byte, error) {
+// A few buffers are used again. Without them most of the proxy's work is to clear memory and to collect it; with many of
+// them, many streams at once would leave their memory behind.
+const (
+	keptBuffers = 8
+	largestKept = 256 << 10
+)
+
+var buffers = make(chan []byte, keptBuffers)
+
+// borrow returns an empty buffer for a body whose size is said to be this; -1 is not known. No more than a megabyte is
+// believed beforehand.
+func borrow(size int64) []byte {
 	const (
+		unknown = 8 << 10
 		trusted = 1 << 20
 		spare   = 1 // room for the read that meets the end
+		page    = 4 << 10
 	)
 	if size < 0 {
-		size = 8 << 10
+		size = unknown
 	}
-	buffer := make([]byte, 0, min(size, trusted)+spare)
+	size = (min(size, trusted) + spare + page - 1) / page * page
+	select {
+	case buffer := <-buffers:
+		if int64(cap(buffer)) >= size {
+			return buffer
+		}
+	default:
+	}
+	return make([]byte, 0, size)
+}
+
+// giveBack keeps a buffer for later if it is small and there is room.
+func giveBack(buffer []byte) {
+	if cap(buffer) > largestKept {
+		return
+	}
+	select {
+	case buffers <- buffer[:0]:
+	default:
+	}
+}
+
+// readAll reads everything into a buffer, or into a larger one.
+func readAll(from io.Reader, buffer []byte, limit int64) ([]byte, error) {
+	const spare = 1
 	for {
 		if len(buffer) == cap(buffer) {
 			grown := make([]byte, len(buffer), min(2*int64(cap(buffer)), limit+1)+spare)

@@ -135,7 +135,7 @@ func (t *turn) letGo() {
 	}
 	if slim, ok := openai.Slim(t.dialect, t.view); ok {
 		*t.view = *slim // in place: the answer and the history look at it too
-		t.body.Raw, t.body.JSON = nil, slim.Body
+		t.body.release()
 	}
 }
 

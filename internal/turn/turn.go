@@ -88,10 +88,19 @@ func New(o Options) *Engine {
 
 // Body is the body of a request.
 type Body struct {
-	Raw      []byte // as it was received
-	JSON     []byte // decoded
-	Unclear  string // why it could not be decoded; it is passed on as it is then
-	Received int64
+	Raw     []byte // as it was received
+	JSON    []byte // decoded
+	Unclear string // why it could not be decoded; it is passed on as it is then
+	// Release, if not nil, takes the bytes back. It is called once nobody looks at them any more; bytes that were passed on as
+	// they are may be read until later, and are not given back.
+	Release func()
+}
+
+func (b *Body) release() {
+	if b.Release != nil {
+		b.Release()
+	}
+	*b = Body{}
 }
 
 // Headers of the proxy's own; none is forwarded upstream.
@@ -115,6 +124,9 @@ func (e *Engine) Serve(w http.ResponseWriter, r *http.Request, d openai.Dialect,
 		report.Status = t.client.status
 		report.ClientGone = r.Context().Err() != nil
 		e.Observe(report)
+		if !t.passed {
+			t.body.release()
+		}
 	}()
 	reason, err := t.prepare()
 	switch {
@@ -152,6 +164,7 @@ type turn struct {
 	body    Body
 	client  *client
 	report  *Report
+	passed  bool // the body was passed on as it is
 
 	policy  *Policy
 	view    *openai.View
@@ -246,7 +259,7 @@ func (t *turn) prepare() (openai.Reason, error) {
 
 // passthrough sends the request as the client wrote it.
 func (t *turn) passthrough(reason openai.Reason) {
-	t.report.Reason = reason
+	t.report.Reason, t.passed = reason, true
 	t.client.debug("X-Tool-Search-Passthrough", string(reason), t.policy.DebugHeaders)
 	in := t.request.Clone(t.request.Context())
 	in.Body = newBody(t.body.Raw)
