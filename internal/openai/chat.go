@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"slices"
 )
 
 // Chat is the dialect of POST …/chat/completions.
@@ -412,7 +413,7 @@ func (v *View) renameEdits(encode func(string) string) []Edit {
 // appendChatRound appends a hidden round: the assistant turn and one tool message for each of its hidden calls.
 func appendChatRound(dst []byte, r Round, results []Result) []byte {
 	dst = append(dst, r.items...)
-	for _, result := range results {
+	for _, result := range unbundled(r.Calls, results) {
 		dst = append(dst, ',')
 		dst = appendToolMessage(dst, result)
 	}
@@ -429,14 +430,18 @@ func appendToolMessage(dst []byte, r Result) []byte {
 
 // Splices implements Dialect. The hidden rounds stand before the assistant turn that the client saw, which its calls
 // identify; a turn without calls has no anchor that is sure, but for its text.
-func (chat) Splices(_ *View, rounds []Round, results [][]Result, last Round) []Splice {
+func (chat) Splices(v *View, rounds []Round, results [][]Result, last Round) []Splice {
 	var s Splice
+	unseen := "" // the member of hidden rounds that the client did not get to see
+	if v != nil && v.JSONFormat && !v.Stream {
+		unseen = "content"
+	}
 	for i, round := range rounds {
 		if i > 0 {
 			s.Before = append(s.Before, ',')
 		}
 		s.Before = appendChatRound(s.Before, round, results[i])
-		s.Cut = joinTexts(s.Cut, round.texts)
+		s.Cut = joinTexts(s.Cut, round.texts, unseen)
 	}
 	given := results[len(rounds):]
 	text := ""
@@ -449,20 +454,30 @@ func (chat) Splices(_ *View, rounds []Round, results [][]Result, last Round) []S
 	if len(given) > 0 {
 		hidden = given[0]
 	}
-	for position, c := range last.Calls {
+	hidden = unbundled(last.Calls, hidden)
+	position := -1
+	for i, c := range last.Calls {
+		id := c.ID
+		if c.bundle != nil {
+			if id = c.bundle.id; i > 0 && last.Calls[i-1].bundle == c.bundle {
+				continue // the same call of the turn
+			}
+		}
+		position++
 		if !c.Class.Hidden() {
 			s.Anchors = append(s.Anchors, CallAnchor(c))
 			continue
 		}
 		for _, result := range hidden {
-			if result.CallID == c.ID {
+			if result.CallID == id {
 				s.Within = append(s.Within, HiddenCall{position, c.raw, appendToolMessage(nil, result)})
+				break
 			}
 		}
 	}
 	if len(s.Anchors) == 0 {
 		whole := ""
-		for _, t := range joinTexts(s.Cut, []MemberText{{"content", text}}) {
+		for _, t := range joinTexts(slices.Clone(s.Cut), []MemberText{{"content", text}}, "") {
 			if t.Member == "content" {
 				whole = t.Text
 			}
@@ -475,10 +490,10 @@ func (chat) Splices(_ *View, rounds []Round, results [][]Result, last Round) []S
 	return []Splice{s}
 }
 
-// joinTexts appends the texts of a round to those of the rounds before it.
-func joinTexts(texts, more []MemberText) []MemberText {
+// joinTexts appends the texts of a round to those of the rounds before it, but for the text of one member.
+func joinTexts(texts, more []MemberText, but string) []MemberText {
 	for _, m := range more {
-		found := false
+		found := m.Member == but
 		for i := range texts {
 			if texts[i].Member == m.Member {
 				texts[i].Text += m.Text
@@ -518,8 +533,13 @@ func (chat) spliceEdits(v *View, splices []Splice) []Edit {
 		}
 		s := splices[n]
 		if len(s.Before) > 0 {
-			edits = append(edits, insert(item.Start, append(bytes.Clone(s.Before), ',')))
-			edits = append(edits, cutTexts(v.Body, item, s.Cut)...)
+			cuts, begins := cutTexts(v.Body, item, s.Cut)
+			before := bytes.Clone(s.Before)
+			if !begins {
+				before = withoutContent(before)
+			}
+			edits = append(edits, insert(item.Start, append(before, ',')))
+			edits = append(edits, cuts...)
 		}
 		edits = append(edits, withinEdits(v, i, s.Within)...)
 	}
@@ -527,26 +547,77 @@ func (chat) spliceEdits(v *View, splices []Splice) []Edit {
 }
 
 // cutTexts takes the texts that now stand in the hidden rounds off the front of the client's own message. Clients trim, so
-// outer white space is not compared.
-func cutTexts(b []byte, item Item, cuts []MemberText) []Edit {
-	var edits []Edit
+// outer white space is not compared. It reports false if the message has a content that does not begin with theirs: then
+// they must not say theirs a second time.
+func cutTexts(b []byte, item Item, cuts []MemberText) (edits []Edit, begins bool) {
+	begins = true
 	for _, cut := range cuts {
 		value := find(b, item.Start, cut.Member)
-		if cut.Text == "" || !isString(b, value) {
+		if cut.Text == "" || !isString(b, value) && !(startsWith(b, value, '[') && cut.Member == "content") {
 			continue
 		}
-		whole := text(b, value)
+		whole := contentText(b, value)
 		rest, ok := cutPrefix(whole, cut.Text)
 		if !ok {
+			begins = begins && (cut.Member != "content" || trimLeft(whole) == "")
 			continue
 		}
-		with := []byte("null")
-		if rest != "" || len(item.Calls) == 0 || cut.Member != "content" {
+		var with []byte
+		if startsWith(b, value, '[') {
+			with = partsBehind(b, value, len(whole)-len(rest))
+		} else if rest != "" {
 			with = AppendString(nil, rest)
+		}
+		switch {
+		case with != nil:
+		case cut.Member == "content" && len(item.Calls) > 0:
+			with = []byte("null")
+		default:
+			with = []byte(`""`)
 		}
 		edits = append(edits, Edit{value, with})
 	}
-	return edits
+	return edits, begins
+}
+
+// partsBehind returns the parts of a content without the first n bytes of their text, nil if no part is left.
+func partsBehind(b []byte, content Range, n int) []byte {
+	out := []byte{'['}
+	for _, part := range elements(b, content.Start) {
+		raw := part.Of(b)
+		if at := find(b, part.Start, "text"); n > 0 && isString(b, at) {
+			t := text(b, at)
+			if len(t) <= n {
+				n -= len(t)
+				continue
+			}
+			raw = applyEdits(nil, raw, []Edit{{at.shift(-part.Start), AppendString(nil, t[n:])}})
+			n = 0
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, raw...)
+	}
+	if len(out) == 1 {
+		return nil
+	}
+	return append(out, ']')
+}
+
+// withoutContent takes the texts out of the assistant messages among raw, comma-separated ones. They all hold calls, so
+// that they may be without.
+func withoutContent(messages []byte) []byte {
+	b := append(append([]byte{'['}, messages...), ']')
+	var edits []Edit
+	for _, at := range elements(b, 0) {
+		if content := find(b, at.Start, "content"); roleKind(text(b, find(b, at.Start, "role"))) == KindAssistant &&
+			!content.Absent() {
+			edits = append(edits, Edit{content, []byte("null")})
+		}
+	}
+	b = applyEdits(nil, b, edits)
+	return b[1 : len(b)-1]
 }
 
 func cutPrefix(whole, prefix string) (string, bool) {
@@ -573,6 +644,9 @@ func withinEdits(v *View, at int, within []HiddenCall) []Edit {
 	}
 	b := v.Body
 	calls := elements(b, find(b, v.Items[at].Start, "tool_calls").Start)
+	if len(calls) == 0 {
+		return nil
+	}
 	var edits []Edit
 	for n, h := range within {
 		visible := min(h.Position-n, len(calls))

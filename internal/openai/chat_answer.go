@@ -24,6 +24,7 @@ type chatAnswer struct {
 	round  *chatRound
 	// Of the hidden rounds before this one:
 	usages   [][]byte
+	usageOwn []byte   // the last chunk that held nothing but a usage
 	messages [][]byte // raw messages of whole answers
 }
 
@@ -43,6 +44,7 @@ type chatRound struct {
 	written  []TextCall
 	prefix   *TextCallPrefix
 	waiting  []byte // chunks whose text may still become text calls
+	base     []byte // the first of them, as it came
 }
 
 // chatStreamCall is one call of the running round, as far as it has come.
@@ -58,7 +60,8 @@ type chatStreamCall struct {
 	object    bool
 	extra     merged
 	waiting   []heldEntry
-	raw       []byte // whole answers: the call as it came
+	raw       []byte  // whole answers: the call as it came
+	bundle    *bundle // what it asks for, if it is a bundle with hidden calls
 }
 
 // heldEntry is a piece of a call whose name is not settled yet.
@@ -72,8 +75,15 @@ func (chat) NewAnswer(v *View, o AnswerOptions) Answer { return &chatAnswer{view
 func (a *chatAnswer) Begin(names Names) {
 	if r := a.round; r != nil {
 		a.usages = append(a.usages, r.usage)
+		if r.usageOwn != nil {
+			a.usageOwn = r.usageOwn
+		}
 		if r.whole != nil {
-			a.messages = append(a.messages, []byte(gjson.GetBytes(r.whole, "choices.0.message").Raw))
+			message := []byte(gjson.GetBytes(r.whole, "choices.0.message").Raw)
+			if content := find(message, 0, "content"); len(r.written) > 0 {
+				message = applyEdits(nil, message, []Edit{{content, []byte("null")}}) // calls are no text
+			}
+			a.messages = append(a.messages, message)
 		}
 	}
 	if !a.opened {
@@ -93,8 +103,9 @@ type chunk struct {
 	data                              []byte
 	id, created, model, usage, err    Range
 	choices, delta, finish, scrambled Range
+	logprobs                          Range
 	members                           []member // of the delta
-	role, calls                       Range
+	role, calls, content              Range
 	substance                         bool // the delta shows something, calls aside
 }
 
@@ -137,6 +148,8 @@ func (c *chunk) read(data []byte) bool {
 			c.delta = Range{start, end}
 		case "finish_reason":
 			c.finish = Range{start, end}
+		case "logprobs":
+			c.logprobs = Range{start, end}
 		}
 		return end
 	})
@@ -147,14 +160,33 @@ func (c *chunk) read(data []byte) bool {
 	for _, m := range c.members {
 		switch string(m.Key) {
 		case "role":
-			c.role = m.Value
+			if isString(data, m.Value) {
+				c.role = m.Value
+			}
+			continue
 		case "tool_calls":
 			c.calls = m.Value
-		default:
-			c.substance = c.substance || !isEmptyValue(data, m.Value)
+			continue
+		case "content":
+			c.content = m.Value
 		}
+		c.substance = c.substance || !isEmptyValue(data, m.Value)
 	}
 	return true
+}
+
+// beside reports whether the delta shows something beside its content and its calls.
+func (c *chunk) beside() bool {
+	for _, m := range c.members {
+		switch string(m.Key) {
+		case "role", "tool_calls", "content":
+		default:
+			if !isEmptyValue(c.data, m.Value) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // isEmptyValue reports whether a value shows nothing: null, "", [] or {}.
@@ -185,7 +217,7 @@ func (a *chatAnswer) Event(dst []byte, ev Event) []byte {
 	if !c.read(ev.Data) {
 		return a.show(dst, ev.Raw, false)
 	}
-	if !isNull(c.data, c.err) {
+	if isError(c.data, c.err) {
 		r.failure = readFailure(c.data)
 		r.failure.Event = bytes.Clone(ev.Raw)
 		return dst
@@ -206,6 +238,11 @@ func (a *chatAnswer) Event(dst []byte, ev Event) []byte {
 	return a.delta(dst, ev, c)
 }
 
+// isError reports whether the member error of a chunk is one; some servers always send it.
+func isError(b []byte, at Range) bool {
+	return !at.Absent() && !isEmptyValue(b, at) && string(at.Of(b)) != "false"
+}
+
 // Progress implements Answer.
 func (a *chatAnswer) Progress() Progress {
 	switch r := a.round; {
@@ -221,6 +258,10 @@ func (a *chatAnswer) Progress() Progress {
 func (a *chatAnswer) delta(dst []byte, ev Event, c *chunk) []byte {
 	r := a.round
 	a.accumulate(c)
+	if r.reason != "" && !c.substance && !hasElements(c.data, c.calls) && !isNull(c.data, c.usage) {
+		r.usageOwn = bytes.Clone(c.data) // a usage chunk with a choice that says nothing
+		return dst
+	}
 	finishes := isString(c.data, c.finish) && c.finish.End-c.finish.Start > 2
 	if finishes && r.reason != "" {
 		finishes = false // a second finish contradicts what the client has seen
@@ -229,29 +270,26 @@ func (a *chatAnswer) delta(dst []byte, ev Event, c *chunk) []byte {
 		}
 	}
 	calls := hasElements(c.data, c.calls)
-	if r.prefix != nil {
-		if calls || !a.mayBecomeCalls(c) {
-			r.prefix = nil
-			dst = a.show(dst, r.waiting, true)
-			r.waiting = nil
-		} else if c.substance && !finishes {
-			r.waiting = a.write(r.waiting, c, shape{})
-			return dst
-		}
-	}
 	if finishes {
 		r.reason = text(c.data, c.finish)
 		r.finish = bytes.Clone(c.data)
 		r.emptied = c.substance || calls
-		if r.prefix != nil {
-			if c.substance {
-				r.waiting = a.write(r.waiting, c, shape{noFinish: true})
-			}
-			return dst
+	}
+	if r.prefix != nil {
+		switch {
+		case calls || !a.mayBecomeCalls(c):
+			r.prefix = nil
+			dst = a.show(dst, r.waiting, true)
+			r.waiting = nil
+		case !c.content.Absent() && !isEmptyValue(c.data, c.content):
+			return a.holdText(dst, ev, c)
 		}
-		if !r.emptied {
-			return dst
-		}
+	}
+	switch {
+	case finishes && !r.emptied:
+		return dst
+	case !finishes && !calls && !c.substance && a.roleGiven && !c.role.Absent() && isNull(c.data, c.usage):
+		return dst // the opening of a later round
 	}
 	if !calls {
 		if finishes || a.edited(c) {
@@ -269,12 +307,23 @@ func hasElements(b []byte, array Range) bool {
 
 // mayBecomeCalls feeds the text of a chunk to the recogniser of text calls.
 func (a *chatAnswer) mayBecomeCalls(c *chunk) bool {
-	for _, m := range c.members {
-		if string(m.Key) == "content" && isString(c.data, m.Value) {
-			return a.round.prefix.Feed(unescaped(c.data[m.Value.Start+1 : m.Value.End-1]))
-		}
+	if isString(c.data, c.content) {
+		return a.round.prefix.Feed(unescaped(c.data[c.content.Start+1 : c.content.End-1]))
 	}
-	return true
+	return isNull(c.data, c.content)
+}
+
+// holdText keeps the text of a chunk, which may still become text calls, and shows what stands beside it.
+func (a *chatAnswer) holdText(dst []byte, ev Event, c *chunk) []byte {
+	r := a.round
+	if r.base == nil {
+		r.base = bytes.Clone(c.data)
+	}
+	if beside := c.beside(); beside || !c.role.Absent() && !a.roleGiven {
+		dst = a.showChunk(dst, ev, c, shape{noFinish: true, noContent: true}, beside)
+	}
+	r.waiting = a.write(r.waiting, c, shape{noFinish: true, onlyContent: true})
+	return dst
 }
 
 // accumulate keeps what a hidden round must replay. Once a call is the client's, the round is not going to be hidden and
@@ -295,11 +344,14 @@ func (a *chatAnswer) accumulate(c *chunk) {
 
 // shape says how a chunk is to be rewritten beyond the answer's identity.
 type shape struct {
-	noFinish  bool     // the finish reason comes later
-	noDelta   bool     // the delta has been shown
-	split     bool     // the delta is given in parts
-	onlyCalls bool     // leave out what the delta holds beside the calls
-	calls     [][]byte // the calls that remain of the delta, when split
+	noFinish    bool     // the finish reason comes later
+	noDelta     bool     // the delta has been shown
+	split       bool     // the calls of the delta are given apart
+	onlyCalls   bool     // leave out what the delta holds beside the calls
+	onlyContent bool     // leave out what the delta holds beside the content
+	noContent   bool     // leave out the content
+	usage       []byte   // takes the place of the usage
+	calls       [][]byte // the calls that remain of the delta, when split
 }
 
 // edited reports whether the chunk must differ from how it came, calls aside.
@@ -357,16 +409,23 @@ func (a *chatAnswer) rewrite(c *chunk, s shape) []byte {
 		replace(c.finish, []byte("null"))
 	}
 	if !isNull(c.data, c.usage) {
-		if s.noFinish {
+		switch {
+		case s.usage != nil:
+			replace(c.usage, s.usage)
+		case s.noFinish:
 			replace(c.usage, []byte("null"))
-		} else if len(a.usages) > 0 {
+		case len(a.usages) > 0:
 			replace(c.usage, sumUsage(c.usage.Of(c.data), a.usages, a.rounds, a.options))
 		}
 	}
+	if s.noDelta || s.onlyCalls || s.noContent {
+		replace(c.logprobs, []byte("null")) // they stay with the text
+	}
+	parted := s.split || s.noContent || s.onlyContent
 	switch {
 	case s.noDelta:
 		replace(c.delta, []byte("{}"))
-	case s.split || stripRole && !c.role.Absent():
+	case parted || stripRole && !c.role.Absent():
 		delta := []byte{'{'}
 		add := func(raw []byte) {
 			if len(delta) > 1 {
@@ -377,23 +436,27 @@ func (a *chatAnswer) rewrite(c *chunk, s shape) []byte {
 		for _, m := range c.members {
 			switch string(m.Key) {
 			case "role":
-				if !stripRole {
+				if !stripRole && !s.onlyContent {
 					add(m.Whole.Of(c.data))
 				}
 			case "tool_calls":
-				if !s.split {
+				if !parted {
 					add(m.Whole.Of(c.data))
 				} else if len(s.calls) > 0 {
 					add(append(append([]byte(`"tool_calls":[`), bytes.Join(s.calls, []byte{','})...), ']'))
 				}
+			case "content":
+				if !s.onlyCalls && !s.noContent {
+					add(m.Whole.Of(c.data))
+				}
 			default:
-				if !s.onlyCalls {
+				if !s.onlyCalls && !s.onlyContent {
 					add(m.Whole.Of(c.data))
 				}
 			}
 		}
 		replace(c.delta, append(delta, '}'))
-		if s.split && isString(c.data, c.scrambled) {
+		if parted && isString(c.data, c.scrambled) {
 			replace(c.scrambled, []byte(`""`))
 		}
 	}
@@ -493,6 +556,7 @@ type callEntry struct {
 	nameAt         Range
 	indexAt        Range
 	hasBody        bool // a function or custom member is there
+	argues         bool // there is something of the arguments
 	extra          []member
 	at, bodyObject Range
 }
@@ -520,6 +584,7 @@ func (e *callEntry) read(b []byte, at Range) {
 				if e.arguments = find(b, start, "arguments"); e.arguments.Absent() {
 					e.arguments = find(b, start, "input")
 				}
+				e.argues = isString(b, e.arguments) && e.arguments.End-e.arguments.Start > 2 || startsWith(b, e.arguments, '{')
 			}
 		default:
 			e.extra = append(e.extra, member{bytes.Clone(key), Range{keyStart, end}, value})
@@ -533,22 +598,18 @@ func (e *callEntry) read(b []byte, at Range) {
 func (a *chatAnswer) callOf(e *callEntry) *chatStreamCall {
 	r := a.round
 	var call *chatStreamCall
-	if e.index != "" {
-		for i := len(r.calls) - 1; i >= 0; i-- {
-			if r.calls[i].label == e.index {
-				call = r.calls[i]
-				break
-			}
+	for i := len(r.calls) - 1; i >= 0 && call == nil; i-- {
+		if e.index != "" && r.calls[i].label == e.index || e.index == "" && e.id != "" && r.calls[i].id == e.id {
+			call = r.calls[i]
 		}
-	} else if n := len(r.calls); n > 0 && e.id == "" && e.name == "" {
-		call = r.calls[n-1]
-	} else if n > 0 && e.id != "" && r.calls[n-1].id == e.id {
+	}
+	if n := len(r.calls); n > 0 && call == nil && e.id == "" && e.name == "" {
 		call = r.calls[n-1]
 	}
 	if call != nil && e.id != "" && call.id != "" && call.id != e.id {
 		call = nil
 	}
-	if call != nil && e.id == "" && e.name != "" && len(call.arguments) > 0 && gjson.ValidBytes(call.text()) {
+	if call != nil && e.id == "" && e.name != "" && (e.name != call.name || e.argues) && call.closed() {
 		call = nil
 	}
 	if call == nil {
@@ -562,6 +623,12 @@ func (a *chatAnswer) callOf(e *callEntry) *chatStreamCall {
 	return call
 }
 
+// closed reports whether the arguments are a whole object, so that nothing can follow them.
+func (call *chatStreamCall) closed() bool {
+	n := len(call.arguments)
+	return n > 0 && call.arguments[n-1] == '}' && jsonObject(trimSpace(call.text()))
+}
+
 // take adds a piece to its call and settles the name when it can be known.
 func (a *chatAnswer) take(call *chatStreamCall, b []byte, e *callEntry) {
 	if call.id == "" {
@@ -571,14 +638,11 @@ func (a *chatAnswer) take(call *chatStreamCall, b []byte, e *callEntry) {
 	if e.name != "" && !call.settled && e.name != call.name {
 		call.name += e.name
 	}
-	hasArguments := false
 	switch {
 	case isString(b, e.arguments):
-		inner := b[e.arguments.Start+1 : e.arguments.End-1]
-		hasArguments = len(inner) > 0
-		call.arguments = append(call.arguments, inner...)
+		call.arguments = append(call.arguments, b[e.arguments.Start+1:e.arguments.End-1]...)
 	case startsWith(b, e.arguments, '{'):
-		hasArguments, call.object = true, true
+		call.object = true
 		call.arguments = append(call.arguments[:0], e.arguments.Of(b)...)
 	}
 	for _, m := range e.extra {
@@ -588,7 +652,14 @@ func (a *chatAnswer) take(call *chatStreamCall, b []byte, e *callEntry) {
 		return
 	}
 	name := a.canonical(call.name)
-	if hasArguments || e.hasBody && e.name == "" || call.custom || !a.names.MayBeHidden(name) {
+	switch {
+	case a.mayBeBundle(name) && !call.custom:
+		// What a bundle is, its arguments say; a name that goes on differently is settled with the next piece.
+		if name != bundleName && (e.argues || e.hasBody && e.name == "") {
+			a.settle(call)
+		}
+	case e.argues || e.hasBody && e.name == "" || call.custom || a.options.Decode == nil && !a.names.MayBeHidden(name):
+		// An encoded name is decoded once it is whole.
 		a.settle(call)
 	}
 }
@@ -606,8 +677,13 @@ func (a *chatAnswer) settle(call *chatStreamCall) {
 		return
 	}
 	call.settled = true
-	if !call.custom {
-		call.class = a.names.Classify(a.canonical(call.name))
+	if name := a.canonical(call.name); !call.custom {
+		call.class = a.names.Classify(name)
+		if name == bundleName && a.mayBeBundle(name) {
+			if call.bundle = a.readBundle(call); call.bundle != nil {
+				call.class = Virtual
+			}
+		}
 	}
 	if !call.class.Hidden() {
 		a.indexOf(call)
@@ -720,7 +796,7 @@ func rawOrNil(v gjson.Result) []byte {
 func (a *chatAnswer) readTextCalls() {
 	r := a.round
 	content, ok := r.message.text("content")
-	if !ok {
+	if !ok || r.reason == "length" || r.reason == "content_filter" {
 		return
 	}
 	written, err := ParseTextCalls([]byte(content), a.options.Known)
@@ -750,13 +826,22 @@ func (a *chatAnswer) End() Round {
 		Stopped:  r.reason == "length" || r.reason == "content_filter" || r.refused,
 	}
 	for _, call := range r.calls {
+		if call.bundle != nil {
+			out.Calls = append(out.Calls, call.bundle.calls...)
+			continue
+		}
 		out.Calls = append(out.Calls, Call{
 			ID: call.id, Name: a.canonical(call.name), Arguments: call.text(), Class: call.class, raw: call.history(),
 		})
 	}
 	for _, m := range r.message.members {
-		if m.kind == '"' && len(m.text) > 0 && (len(r.written) == 0 || m.name != "content") {
+		switch {
+		case m.name == "content" && len(r.written) > 0:
+		case m.kind == '"' && len(m.text) > 0:
 			out.texts = append(out.texts, MemberText{m.name, string(unescaped(m.text))})
+		case m.kind == '[' && m.name == "content":
+			parts := m.appendValue(nil)
+			out.texts = append(out.texts, MemberText{m.name, contentText(parts, Range{0, len(parts)})})
 		}
 	}
 	if hidden, _ := out.Hidden(); len(hidden) > 0 {
@@ -805,7 +890,7 @@ func (r *chatRound) rawCalls() []byte {
 // history returns the call as raw JSON for the history: its arguments are a string with valid JSON.
 func (call *chatStreamCall) history() []byte {
 	arguments := call.text()
-	if !call.custom && !gjson.ValidBytes(arguments) {
+	if !call.custom && !jsonObject(trimSpace(arguments)) {
 		arguments = []byte("{}")
 	}
 	if call.raw != nil {
@@ -871,10 +956,14 @@ func (a *chatAnswer) Finish(dst []byte) []byte {
 		}
 		dst = appendEvent(dst, "", data)
 	}
-	if r.usageOwn != nil && a.view.UsageAsked {
+	if own := r.usageOwn; a.view.UsageAsked && (own != nil || r.usage == nil && a.usageOwn != nil) {
+		if own == nil {
+			own = a.usageOwn // this round gave none, those before it did
+		}
 		var c chunk
-		c.read(r.usageOwn)
-		dst = appendEvent(dst, "", a.rewrite(&c, shape{}))
+		c.read(own)
+		usage := sumUsage(r.usage, a.usages, a.rounds, a.options)
+		dst = appendEvent(dst, "", a.rewrite(&c, shape{noFinish: true, usage: usage}))
 	}
 	if r.done || r.reason != "" {
 		dst = appendEvent(dst, "", []byte("[DONE]"))
@@ -911,11 +1000,11 @@ func (a *chatAnswer) showWritten(dst []byte) []byte {
 		index := strconv.AppendInt([]byte(`{"index":`), int64(a.indexOf(call)), 10)
 		calls = append(calls, append(append(index, ','), call.history()[1:]...))
 	}
-	if len(calls) == 0 || r.finish == nil {
+	if len(calls) == 0 {
 		return dst
 	}
 	var c chunk
-	c.read(r.finish)
+	c.read(r.base)
 	delta := []byte(`{"tool_calls":[`)
 	if !a.roleGiven {
 		a.roleGiven = true
@@ -943,8 +1032,12 @@ func (a *chatAnswer) Body() []byte {
 	at := Range{message.Index, message.Index + len(message.Raw)}
 	edits = append(edits, Edit{at, a.joinMessages(message)})
 	if reason := a.finishReason(); reason != r.reason {
-		v := gjson.GetBytes(r.whole, "choices.0.finish_reason")
-		edits = append(edits, Edit{Range{v.Index, v.Index + len(v.Raw)}, AppendString(nil, reason)})
+		if v := gjson.GetBytes(r.whole, "choices.0.finish_reason"); v.Exists() {
+			edits = append(edits, Edit{Range{v.Index, v.Index + len(v.Raw)}, AppendString(nil, reason)})
+		} else {
+			with := append(AppendString([]byte(`"finish_reason":`), reason), ',')
+			edits = append(edits, insert(gjson.GetBytes(r.whole, "choices.0").Index+1, with))
+		}
 	}
 	if usage := sumUsage(r.usage, a.usages, a.rounds, a.options); usage != nil {
 		if v := gjson.GetBytes(r.whole, "usage"); v.Exists() {

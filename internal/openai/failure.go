@@ -58,7 +58,13 @@ func FailureOf(status int, body []byte) Failure {
 		f.Type = ""
 	}
 	if f.Message == "" {
-		f.Message = strings.TrimSpace(string(body[:min(len(body), 2000)]))
+		f.Message = strings.TrimSpace(strings.ToValidUTF8(string(body[:min(len(body), 2000)]), ""))
+	}
+	if f.Message == "" {
+		f.Message = http.StatusText(status)
+	}
+	if f.Message == "" {
+		f.Message = "the upstream gave no reason"
 	}
 	if f.Type == "" {
 		f.Type = errorType(status)

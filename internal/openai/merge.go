@@ -25,6 +25,7 @@ type mergedElement struct {
 	index  string // raw index of an object that has one
 	object *merged
 	raw    []byte
+	ours   bool // a part that was made of strings
 }
 
 func (m *merged) member(name string) *mergedMember {
@@ -42,12 +43,18 @@ func (m *merged) add(b []byte, key []byte, value Range) {
 	at := m.member(string(key))
 	switch b[value.Start] {
 	case '"':
+		inner := b[value.Start+1 : value.End-1]
 		if at.kind == '[' {
-			return // a server that mixes parts and strings in one member: the parts stand
+			at.addTextPart(inner)
+			return
 		}
 		at.kind = '"'
-		at.text = append(at.text, b[value.Start+1:value.End-1]...)
+		at.text = append(at.text, inner...)
 	case '[':
+		if at.kind == '"' {
+			at.addTextPart(at.text)
+			at.text = nil
+		}
 		at.kind = '['
 		for _, e := range elements(b, value.Start) {
 			at.addElement(b, e)
@@ -63,6 +70,23 @@ func (m *merged) add(b []byte, key []byte, value Range) {
 			at.raw = bytes.Clone(value.Of(b))
 		}
 	}
+}
+
+// addTextPart joins a text, escaped as it is, to the parts of a content: some servers give their reasoning in parts and
+// the answer in strings.
+func (at *mergedMember) addTextPart(inner []byte) {
+	if at.name != "content" || len(inner) == 0 {
+		return
+	}
+	if n := len(at.elements); n > 0 && at.elements[n-1].ours {
+		text := at.elements[n-1].object.member("text")
+		text.text = append(text.text, inner...)
+		return
+	}
+	part := &merged{members: []mergedMember{
+		{name: "type", kind: '"', text: []byte("text")}, {name: "text", kind: '"', text: bytes.Clone(inner)},
+	}}
+	at.elements = append(at.elements, mergedElement{object: part, ours: true})
 }
 
 func (m *merged) addAll(b []byte, object Range) {
@@ -83,7 +107,7 @@ func (at *mergedMember) addElement(b []byte, e Range) {
 		return
 	}
 	index := ""
-	if r := find(b, e.Start, "index"); !r.Absent() {
+	if r := find(b, e.Start, "index"); !isNull(b, r) {
 		index = string(r.Of(b))
 	}
 	if n := len(at.elements); index != "" && n > 0 {

@@ -123,9 +123,10 @@ type Call struct {
 	// Class is what the call is to the proxy, in answers only.
 	Class Class
 
-	raw      []byte // in answers: the raw JSON of the call as it stands in history
-	nameAt   Range  // in requests: where the name stands
-	function bool   // a function tool's call, not a custom tool's
+	raw      []byte  // in answers: the raw JSON of the call as it stands in history
+	bundle   *bundle // in answers: the bundle that the call came in
+	nameAt   Range   // in requests: where the name stands
+	function bool    // a function tool's call, not a custom tool's
 }
 
 // Class is what a called tool is to the proxy in a round.

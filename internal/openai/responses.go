@@ -304,7 +304,7 @@ func (responses) directoryEdit(v *View, directory string) Edit {
 
 // appendOutputs appends the results of a round's hidden calls as items.
 func appendOutputs(dst []byte, r Round, results []Result) []byte {
-	for i, result := range results {
+	for i, result := range unbundled(r.Calls, results) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}

@@ -87,7 +87,7 @@ func (a *responsesAnswer) Event(dst []byte, ev Event) []byte {
 	case r.over:
 		return dst // what follows the end is nobody's
 	case ev.Data == nil:
-		if a.opened && bytes.HasSuffix(ev.Raw, []byte("\n")) {
+		if a.opened {
 			dst = append(dst, ev.Raw...)
 		}
 		return dst
@@ -243,18 +243,34 @@ func (a *responsesAnswer) structured(dst []byte) []byte {
 
 // settle decides whose a function call is, if its name is known.
 func (a *responsesAnswer) settle(dst []byte, item *outputItem) []byte {
-	raw := item.raw()
-	name := text(raw, find(raw, 0, "name"))
-	if name == "" {
+	if !a.classify(item) {
 		return dst
 	}
-	item.named, item.name = true, a.canonical(text(raw, find(raw, 0, "namespace")), name)
-	item.class = a.names.Classify(item.name)
 	if !item.class.Hidden() {
 		return a.reveal(dst, item)
 	}
 	a.hideCall(item)
 	return dst
+}
+
+// classify says whose a function call is; false if that cannot be known yet. What a bundle of calls is, its arguments say.
+func (a *responsesAnswer) classify(item *outputItem) bool {
+	raw := item.raw()
+	group, name := text(raw, find(raw, 0, "namespace")), text(raw, find(raw, 0, "name"))
+	bundled := group == "" && name == bundleName && a.view.mayBeBundle(name)
+	if name == "" || bundled && item.done == nil {
+		return false
+	}
+	item.named, item.name = true, a.canonical(group, name)
+	item.class = a.names.Classify(item.name)
+	if bundled {
+		call := Call{ID: callID(raw), Arguments: argumentsOf(raw, find(raw, 0, "arguments")), raw: replayedCall(raw)}
+		item.bundle = readBundle(call, a.names, func(name string) string { return a.canonical("", name) })
+		if item.bundle != nil {
+			item.class = Unexposed
+		}
+	}
+	return true
 }
 
 // hideCall hides a call; reasoning in front of it may be the call's.
@@ -459,10 +475,10 @@ func (a *responsesAnswer) write(dst []byte, ev Event, e *responsesEvent, edits [
 	}
 	a.edits = edits
 	if len(edits) == 0 && ev.Raw != nil {
-		return endEvent(append(dst, ev.Raw...))
+		return append(dst, ev.Raw...)
 	}
 	a.scratch = applyEdits(a.scratch[:0], e.data, edits)
-	return endEvent(ev.appendWith(dst, a.scratch))
+	return ev.appendWith(dst, a.scratch)
 }
 
 // pin keeps created_at what the first event said.
@@ -558,9 +574,7 @@ func (a *responsesAnswer) End() Round {
 		r.prepareReplay(a.view.unstored || isFalse(r.final.Data, r.object.store))
 	}
 	for _, item := range r.items {
-		if call, ok := r.call(item); ok {
-			out.Calls = append(out.Calls, call)
-		}
+		out.Calls = append(out.Calls, r.calls(item)...)
 		out.Stopped = out.Stopped || item.kind == messageOutput && refuses(item.raw())
 	}
 	if hiddenCalls > 0 {
@@ -647,10 +661,7 @@ func (a *responsesAnswer) arriveLate(item *outputItem) {
 }
 
 func (a *responsesAnswer) settleLate(item *outputItem) {
-	raw := item.raw()
-	item.named, item.name = true, a.canonical(text(raw, find(raw, 0, "namespace")), text(raw, find(raw, 0, "name")))
-	item.class = a.names.Classify(item.name)
-	if item.class.Hidden() {
+	if a.classify(item) && item.class.Hidden() {
 		a.hideCall(item)
 		return
 	}

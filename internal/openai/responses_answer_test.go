@@ -760,3 +760,55 @@ func BenchmarkResponsesRequest(b *testing.B) {
 		Responses.Compose(v, Projection{Directory: "D", Splices: splices})
 	}
 }
+
+// TestResponsesBundles takes bundles of calls apart that hold hidden ones, and leaves the others to the client.
+func TestResponsesBundles(t *testing.T) {
+	v := responsesView(t, responsesRequest)
+	bundle := func(place int, names ...string) []string {
+		var uses []string
+		for _, name := range names {
+			uses = append(uses, `{"recipient_name":"`+name+`","parameters":{"query":"x"}}`)
+		}
+		return callEvents(place, "fc_b", "b1", bundleName, `{"tool_uses":[`+strings.Join(uses, ",")+`]}`)
+	}
+	const refusal = `Not carried out: call this tool directly, not through multi_tool_use.parallel.`
+	answer := round("resp_2", nil, messageEvents(0, "msg_1", "x"))
+	cases := []struct {
+		name   string
+		rounds [][]byte
+		items  int    // that the client gets
+		result string // of the bundle
+	}{
+		{"hidden", [][]byte{round("resp_1", nil, reasoningEvents(0, "rs_1", ""), bundle(1, "tool_search", "tool_search")), answer},
+			1, `["R","R"]`},
+		{"partly hidden", [][]byte{round("resp_1", nil, bundle(0, "tool_search", "get_weather")), answer}, 1, `["R","` + refusal + `"]`},
+		{"the client's", [][]byte{round("resp_1", nil, reasoningEvents(0, "rs_1", ""), bundle(1, "get_weather", "get_weather"))}, 2, ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			p := play(t, v, AnswerOptions{}, testNames{}, c.rounds...)
+			checkStream(t, v, p.client)
+			events := eventsOf(t, p.client)
+			if got := len(events[len(events)-1].Get("response.output").Array()); got != c.items {
+				t.Errorf("the client got %d items, want %d:\n%s", got, c.items, p.client)
+			}
+			if p.body == nil {
+				return
+			}
+			input := gjson.GetBytes(p.body, "input").Array()
+			last := input[len(input)-1]
+			if got := last.Get("output").String(); got != c.result || last.Get("call_id").String() != "b1" ||
+				input[len(input)-2].Get("call_id").String() != "b1" {
+				t.Errorf("the round goes back as %s", p.body)
+			}
+		})
+	}
+	t.Run("beside a call of the client's", func(t *testing.T) {
+		p := play(t, v, AnswerOptions{}, testNames{}, round("resp_1", nil, bundle(0, "tool_search"), weather(1, "c1")))
+		checkStream(t, v, p.client)
+		s := Responses.Splices(v, p.rounds, p.results, p.last)
+		if len(s) != 1 || len(s[0].Within) != 1 || gjson.GetBytes(s[0].Within[0].Result, "output").String() != `["R"]` {
+			t.Errorf("the hidden bundle is kept as %+v", s)
+		}
+	})
+}

@@ -95,16 +95,6 @@ func ownEvent(kind string, data []byte) Event {
 	return Event{Name: []byte(kind), Data: data, dataAt: -1}
 }
 
-// endEvent ends an event that stood at the end of a stream without its blank line.
-func endEvent(dst []byte) []byte {
-	switch {
-	case bytes.HasSuffix(dst, []byte("\n\n")), bytes.HasSuffix(dst, []byte("\n\r\n")),
-		bytes.HasSuffix(dst, []byte("\r\r")):
-		return dst
-	}
-	return append(dst, '\n', '\n')
-}
-
 // responseObject records where things stand in a response object.
 type responseObject struct {
 	at                                               Range

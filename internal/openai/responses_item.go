@@ -43,6 +43,7 @@ type outputItem struct {
 	named     bool    // of a function call: the name is known
 	name      string  // canonical
 	class     Class
+	bundle    *bundle // the calls that it asks for, if it is a bundle with hidden calls
 	prefix    *TextCallPrefix
 	replaced  bool   // of a message: its text was calls, which stand behind it
 	replay    []byte // raw JSON as the next request holds it; nil leaves it out
@@ -111,8 +112,11 @@ func refuses(message []byte) bool {
 	return false
 }
 
-// call returns the call that an item is, if it is one that somebody must answer.
-func (r *responsesRound) call(item *outputItem) (Call, bool) {
+// calls returns the calls that an item holds, if somebody must answer them: mostly one, but for a bundle.
+func (r *responsesRound) calls(item *outputItem) []Call {
+	if item.bundle != nil {
+		return item.bundle.calls
+	}
 	raw := item.raw()
 	switch item.kind {
 	case functionOutput:
@@ -121,19 +125,19 @@ func (r *responsesRound) call(item *outputItem) (Call, bool) {
 			c.raw = raw
 		}
 		c.Arguments = argumentsOf(raw, find(raw, 0, "arguments"))
-		return c, true
+		return []Call{c}
 	case clientCallOutput:
 		c := Call{ID: callID(raw), Name: item.name, raw: raw}
 		c.Arguments = argumentsOf(raw, find(raw, 0, "input"))
 		for _, other := range r.items {
 			b := other.raw()
 			if other.kind == otherOutput && c.ID != "" && text(b, find(b, 0, "call_id")) == c.ID {
-				return Call{}, false // the server has answered it itself
+				return nil // the server has answered it itself
 			}
 		}
-		return c, true
+		return []Call{c}
 	}
-	return Call{}, false
+	return nil
 }
 
 // callName names a call that is no function call: its tool, or else its type.

@@ -57,7 +57,7 @@ func (responses) Splices(v *View, rounds []Round, results [][]Result, last Round
 	}
 	var given []Result
 	if len(results) > len(rounds) {
-		given = results[len(rounds)]
+		given = unbundled(last.Calls, results[len(rounds)])
 	}
 	var reasoning []byte // in front of a hidden call
 	for _, item := range last.outputItems() {

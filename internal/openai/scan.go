@@ -23,8 +23,8 @@ type Range struct{ Start, End int }
 // Of returns the bytes of the range.
 func (r Range) Of(b []byte) []byte { return b[r.Start:r.End] }
 
-// Absent reports whether nothing stands there.
-func (r Range) Absent() bool { return r.End == 0 }
+// Absent reports whether nothing stands there, or nothing that could be read.
+func (r Range) Absent() bool { return r.End <= 0 }
 
 func (r Range) shift(by int) Range {
 	if r.Absent() {
@@ -198,7 +198,9 @@ func eachElement(b []byte, i int, f func(start int) int) int {
 func appendMembers(dst []member, b []byte, i int) (_ []member, ok bool) {
 	end := eachMember(b, i, func(key []byte, keyStart, start int) int {
 		end := skipValue(b, start)
-		dst = append(dst, member{key, Range{keyStart, end}, Range{start, end}})
+		if end >= 0 {
+			dst = append(dst, member{key, Range{keyStart, end}, Range{start, end}})
+		}
 		return end
 	})
 	return dst, end >= 0

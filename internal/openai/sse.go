@@ -53,8 +53,8 @@ func NewEventReader(from io.Reader, limit int) *EventReader {
 	return &EventReader{from: from, limit: limit}
 }
 
-// Next returns the next event. At the end of the stream it returns io.EOF; bytes that stand there without the blank line
-// that should end them are still returned as an event first, since some servers leave it out.
+// Next returns the next event. At the end of the stream it returns io.EOF. Some servers leave out the last blank line: an
+// event that is whole without it is still returned, with the line ends added that it lacks; one that was cut is not.
 func (r *EventReader) Next() (Event, error) {
 	for {
 		if end := r.findEnd(); end > 0 {
@@ -62,7 +62,10 @@ func (r *EventReader) Next() (Event, error) {
 		}
 		if r.err != nil {
 			if r.start < len(r.buffer) && r.err == io.EOF {
-				return r.take(len(r.buffer)), nil
+				r.buffer = append(r.buffer, "\n\n"...)
+				if ev := r.take(len(r.buffer)); isWhole(ev.Data) {
+					return ev, nil
+				}
 			}
 			return Event{}, r.err
 		}
@@ -72,6 +75,11 @@ func (r *EventReader) Next() (Event, error) {
 		}
 		r.fill()
 	}
+}
+
+// isWhole reports whether data that no blank line ends are all there.
+func isWhole(data []byte) bool {
+	return bytes.HasPrefix(data, []byte("[DONE]")) || len(data) > 0 && skipValue(data, 0) == len(data)
 }
 
 // Buffered reports whether a whole further event is there without reading on, so that a writer may put several into one
@@ -117,8 +125,8 @@ func (r *EventReader) findEnd() int {
 	if r.skipLF && r.start < len(b) {
 		r.skipLF = false
 		if b[r.start] == '\n' {
-			r.start++
-			r.scanned, r.line = max(r.scanned, r.start), max(r.line, r.start)
+			// It ends no line, and stays with the bytes of the next event.
+			r.scanned, r.line = max(r.scanned, r.start+1), max(r.line, r.start+1)
 		}
 	}
 	for r.scanned < len(b) {

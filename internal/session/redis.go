@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,8 +41,16 @@ const (
 	mostAttempts = 16
 )
 
+// silent drops what the client library writes to standard error by itself; callers get every error.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+var silence = sync.OnceFunc(func() { redis.SetLogger(silent{}) })
+
 // NewRedis makes a store; it connects when it is needed. The error says what is wrong with the URL.
 func NewRedis(o RedisOptions) (*Redis, error) {
+	silence()
 	options, err := redis.ParseURL(o.URL)
 	if err != nil {
 		return nil, errors.New("[session] redis_url is no Redis URL") // the URL itself may hold a password
