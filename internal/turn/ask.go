@@ -33,7 +33,6 @@ type ask struct {
 	// tells of them itself.
 	prefetchDone []string
 	prefetchTold bool
-	response     string // the last response's id, for one that is named by an earlier id
 }
 
 // Kinds of names that lead to a session.

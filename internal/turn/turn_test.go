@@ -43,8 +43,6 @@ func sse(events ...string) answer {
 	return answer{status: 200, kind: "text/event-stream", body: s.String()}
 }
 
-func whole(body string) answer { return answer{status: 200, kind: "application/json", body: body} }
-
 func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	s.mu.Lock()
