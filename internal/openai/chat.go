@@ -403,8 +403,9 @@ func (v *View) renameEdits(encode func(string) string) []Edit {
 		if inner := find(v.Body, at.Start, "function"); startsWith(v.Body, inner, '{') {
 			at = inner
 		}
-		if name := encode(v.Choice.Function); name != v.Choice.Function && find(v.Body, at.Start, "namespace").Absent() {
-			edits = append(edits, Edit{find(v.Body, at.Start, "name"), AppendString(nil, name)})
+		nameAt, group := find(v.Body, at.Start, "name"), find(v.Body, at.Start, "namespace")
+		if name := encode(v.Choice.Function); name != v.Choice.Function && !nameAt.Absent() && group.Absent() {
+			edits = append(edits, Edit{nameAt, AppendString(nil, name)})
 		}
 	}
 	return edits

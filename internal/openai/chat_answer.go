@@ -565,6 +565,9 @@ func (e *callEntry) read(b []byte, at Range) {
 	e.at = at
 	eachMember(b, at.Start, func(key []byte, keyStart, start int) int {
 		end := skipValue(b, start)
+		if end < 0 {
+			return failed
+		}
 		value := Range{start, end}
 		switch string(key) {
 		case "index":
@@ -635,8 +638,8 @@ func (a *chatAnswer) take(call *chatStreamCall, b []byte, e *callEntry) {
 		call.id = e.id
 	}
 	call.custom = call.custom || e.custom
-	if e.name != "" && !call.settled && e.name != call.name {
-		call.name += e.name
+	if e.name != "" && e.name != call.name && len(call.arguments) == 0 {
+		call.name += e.name // it may go on after it was settled: nothing that begins so is hidden
 	}
 	switch {
 	case isString(b, e.arguments):
@@ -658,10 +661,15 @@ func (a *chatAnswer) take(call *chatStreamCall, b []byte, e *callEntry) {
 		if name != bundleName && (e.argues || e.hasBody && e.name == "") {
 			a.settle(call)
 		}
-	case e.argues || e.hasBody && e.name == "" || call.custom || a.options.Decode == nil && !a.names.MayBeHidden(name):
-		// An encoded name is decoded once it is whole.
+	case e.argues || e.hasBody && e.name == "" || call.custom || a.options.Decode == nil && a.isVisible(name):
+		// A hidden name may go on and be a visible one; an encoded name is decoded once it is whole.
 		a.settle(call)
 	}
+}
+
+// isVisible reports whether every name that begins so is the client's.
+func (a *chatAnswer) isVisible(prefix string) bool {
+	return !a.names.MayBeHidden(prefix) && !a.names.Classify(prefix).Hidden()
 }
 
 func (a *chatAnswer) canonical(name string) string {

@@ -66,7 +66,7 @@ func (m *merged) add(b []byte, key []byte, value Range) {
 		}
 		at.object.addAll(b, value)
 	default:
-		if at.kind == 0 {
+		if at.kind == 0 && (at.raw == nil || !isNull(b, value)) {
 			at.raw = bytes.Clone(value.Of(b))
 		}
 	}

@@ -72,7 +72,9 @@ func skipString(b []byte, i int) int {
 
 var structural = [256]bool{'"': true, '{': true, '}': true, '[': true, ']': true}
 
-// skipValue returns the index behind the value at b[i]. It follows the structure and does not validate scalars.
+// skipValue returns the index behind the value at b[i]. It follows the structure and does not validate scalars, but for
+// quotes and opening brackets in them: so a walk through the parts of a value never leads out of it, even where it is no
+// JSON.
 func skipValue(b []byte, i int) int {
 	if i >= len(b) {
 		return failed
@@ -88,6 +90,8 @@ func skipValue(b []byte, i int) int {
 			switch b[i] {
 			case ',', '}', ']', ' ', '\n', '\t', '\r':
 				return i
+			case '"', '{', '[':
+				return failed
 			}
 			i++
 		}

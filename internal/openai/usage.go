@@ -81,7 +81,9 @@ func sumUsage(last []byte, earlier [][]byte, rounds int, o AnswerOptions) []byte
 				if !o.BilledUsage {
 					add -= more.Input
 				}
-				out = setCounter(out, name, gjson.GetBytes(out, name).Int()+add)
+				if total := gjson.GetBytes(out, name); total.Type == gjson.Number {
+					out = setCounter(out, name, total.Int()+add)
+				}
 			}
 			return true
 		})
