@@ -409,7 +409,7 @@ func TestReloadMasksSecretsAndLeavesWhatNeedsARestart(t *testing.T) {
 	write(t, path, "[upstream]\napi_key = 'one'\n")
 	l, logs := live(t, path)
 	write(t, path, "[upstream]\napi_key = 'two-secret'\n[server]\nlisten = ':1'\n")
-	eventually(t, "the reload", func() bool { return logs.FilterMessageSnippet("restart").Len() == 2 })
+	eventually(t, "the reload", func() bool { return logs.FilterMessageSnippet("restart").Len() >= 2 })
 	if l.Current().Server.Listen != "127.0.0.1:8787" || l.Current().Upstream.APIKey != "one" {
 		t.Errorf("a value that needs a restart counts: %+v", l.Current())
 	}

@@ -182,10 +182,10 @@ func unknownKey(source, path string) *Problem {
 	_, name, _ := strings.Cut(path, ".")
 	for _, k := range keys {
 		if k.name == name || k.name == path {
-			return &Problem{source, path, "there is no such key", "did you mean " + k.path() + "?"}
+			return &Problem{source, path, "there is no such key; did you mean " + k.path() + "?", ""}
 		}
 	}
-	return &Problem{source, path, "there is no such key", "did you mean " + nearest(path, names) + "?"}
+	return &Problem{source, path, "there is no such key; did you mean " + nearest(path, names) + "?", ""}
 }
 
 // readSettings reads the repeatable --set.
