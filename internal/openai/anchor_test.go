@@ -18,22 +18,26 @@ func TestCallAnchor(t *testing.T) {
 	}
 	for name, other := range map[string]string{
 		"id": anchor("c2", "a", `{"x":1,"y":"a b"}`), "name": anchor("c1", "b", `{"x":1,"y":"a b"}`),
-		"arguments": anchor("c1", "a", `{"x":2,"y":"a b"}`), "white space in a string": anchor("c1", "a", `{"x":1,"y":"ab"}`),
+		"arguments": anchor("c1", "a", `{"x":2,"y":"a b"}`), "white space in a string": anchor("c1", "a",
+			`{"x":1,"y":"ab"}`),
 	} {
 		if other == first {
 			t.Errorf("another %s makes the same anchor", name)
 		}
 	}
 	// The client's history leads to the anchor of the answer, however it writes the arguments.
-	for _, written := range []string{`"{\"x\":1,\"y\":\"a b\"}"`, `"{\"x\": 1, \"y\": \"a\u0020b\"}"`, `{"x":1,"y":"a b"}`} {
-		v := chatView(t, `{"tools":[{"type":"function","function":{"name":"a"}}],"messages":[{"role":"assistant","tool_calls":[{"id":"c1","type":"function",`+
+	for _, written := range []string{`"{\"x\":1,\"y\":\"a b\"}"`, `"{\"x\": 1, \"y\": \"a\u0020b\"}"`,
+		`{"x":1,"y":"a b"}`} {
+		v := chatView(t, `{"tools":[{"type":"function","function":{"name":"a"}}],"messages":[{"role":"assistant",`+
+			`"tool_calls":[{"id":"c1","type":"function",`+
 			`"function":{"name":"a","arguments":`+written+`}}]}]}`)
 		if got := v.Anchor(v.Items[0].Calls[0]); got != first {
 			t.Errorf("arguments written as %s make the anchor %s, want %s", written, got, first)
 		}
 	}
 	for _, written := range []string{`""`, `null`} {
-		v := chatView(t, `{"tools":[{"type":"function","function":{"name":"a"}}],"messages":[{"role":"assistant","tool_calls":[{"id":"c#1",`+
+		v := chatView(t, `{"tools":[{"type":"function","function":{"name":"a"}}],"messages":[{"role":"assistant",`+
+			`"tool_calls":[{"id":"c#1",`+
 			`"function":{"name":"a","arguments":`+written+`}}]}]}`)
 		if got := v.Anchor(v.Items[0].Calls[0]); got != anchor("c#1", "a", "") {
 			t.Errorf("arguments written as %s make the anchor %s", written, got)
@@ -42,7 +46,8 @@ func TestCallAnchor(t *testing.T) {
 }
 
 func TestTextAnchor(t *testing.T) {
-	if TextAnchor(" a b\n") != TextAnchor("a b") || TextAnchor("a b") == TextAnchor("ab") || !strings.HasPrefix(TextAnchor(""), "text:") {
+	if TextAnchor(" a b\n") != TextAnchor("a b") || TextAnchor("a b") == TextAnchor("ab") ||
+		!strings.HasPrefix(TextAnchor(""), "text:") {
 		t.Error("a text's anchor does not go by its text")
 	}
 	if ItemAnchor("x") != "item:x" {
@@ -56,7 +61,8 @@ func TestTextAnchor(t *testing.T) {
 
 func TestIndexAnchors(t *testing.T) {
 	call := Call{ID: "id#with#hashes", Name: "a", Arguments: []byte(`{}`)}
-	x := indexAnchors([]Splice{{Anchors: []string{TextAnchor("t")}}, {Anchors: []string{CallAnchor(call), ItemAnchor("i")}}})
+	x := indexAnchors([]Splice{{Anchors: []string{TextAnchor("t")}}, {Anchors: []string{CallAnchor(call),
+		ItemAnchor("i")}}})
 	if x.find(TextAnchor("t")) != 0 || x.find(ItemAnchor("i")) != 1 || x.find(ItemAnchor("j")) != -1 || !x.texts {
 		t.Errorf("got %+v", x)
 	}
@@ -87,7 +93,8 @@ func FuzzCallAnchor(f *testing.F) {
 }
 
 func BenchmarkCallAnchor(b *testing.B) {
-	c := Call{ID: "call_abc", Name: "read_file", Arguments: []byte(`{"path": "a.txt", "text": "` + strings.Repeat("word ", 200) + `"}`)}
+	c := Call{ID: "call_abc", Name: "read_file", Arguments: []byte(`{"path": "a.txt", "text": "` +
+		strings.Repeat("word ", 200) + `"}`)}
 	b.ReportAllocs()
 	for b.Loop() {
 		CallAnchor(c)

@@ -58,7 +58,8 @@ type chatStreamCall struct {
 	shown     bool
 	arguments []byte // inner bytes of the string, or the raw object
 	object    bool
-	extra     merged
+	extra     merged // what else the call holds, and its function
+	bodyExtra merged
 	waiting   []heldEntry
 	raw       []byte  // whole answers: the call as it came
 	bundle    *bundle // what it asks for, if it is a bundle with hidden calls
@@ -232,7 +233,7 @@ func (a *chatAnswer) Event(dst []byte, ev Event) []byte {
 		}
 		return a.show(dst, ev.Raw, false)
 	}
-	if c.delta.Absent() && !isString(c.data, c.finish) {
+	if c.delta.Absent() && !isString(c.data, c.finish) && (r.reason == "" || isNull(c.data, c.usage)) {
 		return a.show(dst, ev.Raw, false)
 	}
 	return a.delta(dst, ev, c)
@@ -555,9 +556,10 @@ type callEntry struct {
 	arguments      Range // value of arguments or input
 	nameAt         Range
 	indexAt        Range
-	hasBody        bool // a function or custom member is there
-	argues         bool // there is something of the arguments
-	extra          []member
+	hasBody        bool     // a function or custom member is there
+	argues         bool     // there is something of the arguments
+	extra          []member // of the call
+	bodyExtra      []member // of its function
 	at, bodyObject Range
 }
 
@@ -582,11 +584,22 @@ func (e *callEntry) read(b []byte, at Range) {
 			if startsWith(b, value, '{') {
 				e.hasBody, e.bodyObject = true, value
 				e.custom = e.custom || string(key) == "custom"
-				e.nameAt = find(b, start, "name")
+				eachMember(b, start, func(key []byte, keyStart, start int) int {
+					end := skipValue(b, start)
+					if end < 0 {
+						return failed
+					}
+					switch value := (Range{start, end}); string(key) {
+					case "name":
+						e.nameAt = value
+					case "arguments", "input":
+						e.arguments = value
+					default:
+						e.bodyExtra = append(e.bodyExtra, member{bytes.Clone(key), Range{keyStart, end}, value})
+					}
+					return end
+				})
 				e.name = text(b, e.nameAt)
-				if e.arguments = find(b, start, "arguments"); e.arguments.Absent() {
-					e.arguments = find(b, start, "input")
-				}
 				e.argues = isString(b, e.arguments) && e.arguments.End-e.arguments.Start > 2 || startsWith(b, e.arguments, '{')
 			}
 		default:
@@ -650,6 +663,9 @@ func (a *chatAnswer) take(call *chatStreamCall, b []byte, e *callEntry) {
 	}
 	for _, m := range e.extra {
 		call.extra.add(b, m.Key, m.Value)
+	}
+	for _, m := range e.bodyExtra {
+		call.bodyExtra.add(b, m.Key, m.Value)
 	}
 	if call.settled || call.name == "" {
 		return
@@ -807,7 +823,9 @@ func (a *chatAnswer) readTextCalls() {
 	if !ok || r.reason == "length" || r.reason == "content_filter" {
 		return
 	}
-	written, err := ParseTextCalls([]byte(content), a.options.Known)
+	written, err := ParseTextCalls([]byte(content), func(name string) bool {
+		return a.options.Known != nil && a.options.Known(a.canonical(name))
+	})
 	if err != nil && a.options.Unread != nil {
 		a.options.Unread(err, len(content))
 	}
@@ -923,7 +941,11 @@ func (call *chatStreamCall) history() []byte {
 	dst = append(append(dst, kind...), `":{"name":`...)
 	dst = AppendString(dst, call.name)
 	dst = append(append(append(dst, `,"`...), body...), `":`...)
-	dst = append(AppendString(dst, string(arguments)), '}')
+	dst = AppendString(dst, string(arguments))
+	if extra := call.bodyExtra.appendMembers(nil, nil); len(extra) > 0 {
+		dst = append(append(dst, ','), extra...)
+	}
+	dst = append(dst, '}')
 	if extra := call.extra.appendMembers(nil, nil); len(extra) > 0 {
 		dst = append(append(dst, ','), extra...)
 	}
@@ -1005,8 +1027,10 @@ func (a *chatAnswer) showWritten(dst []byte) []byte {
 		if call.class.Hidden() {
 			continue
 		}
+		shown := *call
+		shown.name = a.canonical(call.name)
 		index := strconv.AppendInt([]byte(`{"index":`), int64(a.indexOf(call)), 10)
-		calls = append(calls, append(append(index, ','), call.history()[1:]...))
+		calls = append(calls, append(append(index, ','), shown.history()[1:]...))
 	}
 	if len(calls) == 0 {
 		return dst

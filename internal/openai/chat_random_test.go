@@ -53,7 +53,8 @@ func makeRound(random *rand.Rand, id string, hides bool) randomRound {
 		calls++
 	}
 	for n := range calls {
-		call := clientCall{fmt.Sprint(id, "_", n), names[random.Intn(len(names))], fmt.Sprintf(`{"n":%d,"s":"a\"b"}`, n)}
+		call := clientCall{fmt.Sprint(id, "_", n), names[random.Intn(len(names))], fmt.Sprintf(`{"n":%d,"s":"a\"b"}`,
+			n)}
 		if !hides && random.Intn(4) == 0 {
 			call.name = "tool_search"
 		}
@@ -134,7 +135,8 @@ func TestChatRandomAnswers(t *testing.T) {
 			v := chatView(t, chatRequest)
 			p := playChat(t, v, o, weatherAndMail, random.Intn(2) == 0, rounds...)
 			got := readChat(t, p.client)
-			if got.content != want.content || got.reasoning != want.reasoning || got.callList() != want.callList() || got.done != 1 || got.finish == "" {
+			if got.content != want.content || got.reasoning != want.reasoning || got.callList() != want.callList() ||
+				got.done != 1 || got.finish == "" {
 				t.Errorf("seed %d: the client read\n%+v\nwant\n%+v", seed, got, want)
 			}
 			var back []string
@@ -144,12 +146,14 @@ func TestChatRandomAnswers(t *testing.T) {
 				}
 				s := m.Get("content").String() + "|" + m.Get("reasoning_content").String()
 				for _, call := range m.Get("tool_calls").Array() {
-					s += "|" + call.Get("id").String() + " " + call.Get("function.name").String() + " " + call.Get("function.arguments").String()
+					s += "|" + call.Get("id").String() + " " + call.Get("function.name").String() + " " +
+						call.Get("function.arguments").String()
 				}
 				back = append(back, s)
 			}
 			if strings.Join(back, "\n") != strings.Join(replayed, "\n") {
-				t.Errorf("seed %d: the upstream got back\n%s\nwant\n%s", seed, strings.Join(back, "\n"), strings.Join(replayed, "\n"))
+				t.Errorf("seed %d: the upstream got back\n%s\nwant\n%s", seed, strings.Join(back, "\n"),
+					strings.Join(replayed, "\n"))
 			}
 			checkReplay(t, seed, v, p, got)
 			if t.Failed() {
@@ -171,7 +175,8 @@ func checkReplay(t *testing.T, seed int, v *View, p playedChat, got chatClient) 
 	message := AppendString([]byte(`{"role":"assistant","content":`), got.content)
 	results := ""
 	for _, c := range got.calls {
-		calls = append(calls, `{"id":"`+c.id+`","type":"function","function":{"name":"`+c.name+`","arguments":`+string(AppendString(nil, c.arguments))+`}}`)
+		calls = append(calls, `{"id":"`+c.id+`","type":"function","function":{"name":"`+c.name+`",`+
+			`"arguments":`+string(AppendString(nil, c.arguments))+`}}`)
 		results += `,{"role":"tool","tool_call_id":"` + c.id + `","content":"r"}`
 	}
 	sent := string(message) + `,"tool_calls":[` + strings.Join(calls, ",") + `]}` + results
@@ -199,6 +204,7 @@ func checkReplay(t *testing.T, seed int, v *View, p playedChat, got chatClient) 
 		}
 	}
 	if len(open) > 0 || assistants != len(p.rounds)+1 || strings.TrimSpace(content) != strings.TrimSpace(got.content) {
-		t.Errorf("seed %d: the next request has %d assistant messages with the text %q, open %v", seed, assistants, content, open)
+		t.Errorf("seed %d: the next request has %d assistant messages with the text %q, open %v", seed, assistants,
+			content, open)
 	}
 }

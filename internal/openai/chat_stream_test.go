@@ -47,7 +47,8 @@ var weatherAndMail = deferredNames{"get_weather", "send_mail"}
 
 // identity opens a chunk of a round.
 func identity(id string) string {
-	return `{"id":"` + id + `","object":"chat.completion.chunk","created":1` + id[len(id)-1:] + `,"model":"m-` + id + `",`
+	return `{"id":"` + id + `","object":"chat.completion.chunk","created":1` + id[len(id)-1:] + `,"model":"m-` + id +
+		`",`
 }
 
 // chunks writes one round: a text that begins with "{" is a delta, "=" begins a finish reason, "#" a usage chunk of so
@@ -68,7 +69,8 @@ func chunks(id string, parts ...string) []byte {
 		case '!':
 			data = p[1:]
 		default:
-			data = identity(id) + `"choices":[{"index":0,"delta":{"content":` + string(AppendString(nil, p)) + `},"finish_reason":null}]}`
+			data = identity(id) + `"choices":[{"index":0,"delta":{"content":` + string(AppendString(nil, p)) +
+				`},"finish_reason":null}]}`
 		}
 		out = appendEvent(out, "", []byte(data))
 	}
@@ -81,7 +83,8 @@ func usageOf(n string) string {
 
 // whole call in one delta
 func callDelta(index, id, name, arguments string) string {
-	members := []string{`"type":"function"`, `"function":{"name":"` + name + `","arguments":` + string(AppendString(nil, arguments)) + `}`}
+	members := []string{`"type":"function"`, `"function":{"name":"` + name + `","arguments":` +
+		string(AppendString(nil, arguments)) + `}`}
 	if id != "" {
 		members = append([]string{`"id":"` + id + `"`}, members...)
 	}

@@ -30,12 +30,16 @@ func TestChatView(t *testing.T) {
 		{"messages that are a string", `{"messages":"hi",` + tools + `}`, ReasonShape, nil},
 		{"PC-070 several choices", `{"n":2,` + messages + `,` + tools + `}`, ReasonChoices, nil},
 		{"PC-085 functions", `{"functions":[{"name":"f"}],` + messages + `}`, ReasonFunctions, nil},
-		{"PC-023 the provider's own search", `{` + messages + `,"tools":[{"type":"tool_search"},{"type":"function","function":{"name":"a"}}]}`, ReasonNativeSearch, nil},
-		{"PC-023 tools deferred already", `{` + messages + `,"tools":[{"type":"function","defer_loading":true,"function":{"name":"a"}}]}`, ReasonNativeSearch, nil},
+		{"PC-023 the provider's own search", `{` + messages + `,"tools":[{"type":"tool_search"},{"type":"function",` +
+			`"function":{"name":"a"}}]}`, ReasonNativeSearch, nil},
+		{"PC-023 tools deferred already", `{` + messages + `,"tools":[{"type":"function","defer_loading":true,` +
+			`"function":{"name":"a"}}]}`, ReasonNativeSearch, nil},
 		{"PC-097 a repeated key", `{"model":"m","model":"m2",` + messages + `,` + tools + `}`, ReasonRepeatedKey, nil},
 		{"PC-097 a repeated key, escaped", `{` + messages + `,` + tools + `,"t\u006fols":[]}`, ReasonRepeatedKey, nil},
-		{"PC-097 200 levels", `{` + messages + `,"x":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `,` + tools + `}`, "", nil},
-		{"PC-097 too deep", `{` + messages + `,"x":` + strings.Repeat("[", 10000) + strings.Repeat("]", 10000) + `,` + tools + `}`, "", ErrTooDeep},
+		{"PC-097 200 levels", `{` + messages + `,"x":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `,` +
+			tools + `}`, "", nil},
+		{"PC-097 too deep", `{` + messages + `,"x":` + strings.Repeat("[", 10000) + strings.Repeat("]", 10000) + `,` +
+			tools + `}`, "", ErrTooDeep},
 		{"no object", `[]`, "", ErrSyntax},
 		{"nothing", ``, "", ErrSyntax},
 		{"cut", `{` + messages + `,"tools":[`, "", ErrSyntax},
@@ -56,12 +60,15 @@ func TestChatView(t *testing.T) {
 }
 
 func TestChatViewItems(t *testing.T) {
-	v := chatView(t, `{"model":"m\u0031","stream":true,"stream_options":{"include_usage":true},"response_format":{"type":"json_schema"},`+
+	v := chatView(t, `{"model":"m\u0031","stream":true,"stream_options":{"include_usage":true},`+
+		`"response_format":{"type":"json_schema"},`+
 		`"tool_choice":"required","tools":[{"type":"function","function":{"name":"a"}}],"messages":[`+
 		`{"role":"developer","content":"x"},{"role":"user","content":[{"type":"text","text":"y"}]},`+
-		`{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"a","arguments":"{\"p\":1}"}},`+
+		`{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"a",`+
+		`"arguments":"{\"p\":1}"}},`+
 		`{"id":"c2","type":"custom","custom":{"name":"b","input":"z"}},3]},`+
-		`{"role":"tool","tool_call_id":"c1","content":"r"},{"role":"function","name":"a","content":"r"},{"content":"?"},"odd"]}`)
+		`{"role":"tool","tool_call_id":"c1","content":"r"},{"role":"function","name":"a","content":"r"},`+
+		`{"content":"?"},"odd"]}`)
 	if v.Model != "m1" || !v.Stream || !v.UsageAsked || !v.JSONFormat || v.Choice.Form != ChoiceRequired {
 		t.Errorf("got %+v", v)
 	}
@@ -78,7 +85,8 @@ func TestChatViewItems(t *testing.T) {
 		}
 	}
 	calls := v.Items[2].Calls
-	if len(calls) != 3 || calls[0].ID != "c1" || calls[0].Name != "a" || string(calls[0].ArgumentsAt.Of(v.Body)) != `"{\"p\":1}"` ||
+	if len(calls) != 3 || calls[0].ID != "c1" || calls[0].Name != "a" ||
+		string(calls[0].ArgumentsAt.Of(v.Body)) != `"{\"p\":1}"` ||
 		calls[1].ID != "c2" || calls[1].Name != "b" || calls[1].function || v.Items[3].ResultOf != "c1" {
 		t.Errorf("got the calls %+v", calls)
 	}
@@ -88,7 +96,8 @@ func TestChatVirtualTool(t *testing.T) {
 	for _, strict := range []string{"omit", "false", "true"} {
 		tool := gjson.ParseBytes(Chat.VirtualTool("find_\"it", strict))
 		f := tool.Get("function")
-		if tool.Get("type").String() != "function" || f.Get("name").String() != `find_"it` || f.Get("parameters.properties.query.type").String() != "string" ||
+		if tool.Get("type").String() != "function" || f.Get("name").String() != `find_"it` ||
+			f.Get("parameters.properties.query.type").String() != "string" ||
 			f.Get("parameters.additionalProperties").Raw != "false" || f.Get("strict").Exists() != (strict != "omit") {
 			t.Errorf("with strict %s: %s", strict, tool.Raw)
 		}
@@ -103,7 +112,8 @@ func TestChatCompose(t *testing.T) {
 	const directory = "<available_deferred_tools>\na & b\n</available_deferred_tools>"
 	const written = `<available_deferred_tools>\na & b\n</available_deferred_tools>`
 	body := func(messages string) string {
-		return `{"seed":9007199254740993,"x":1.0,"messages":[` + messages + `],"tool_choice":"auto","parallel_tool_calls":false,` +
+		return `{"seed":9007199254740993,"x":1.0,"messages":[` + messages +
+			`],"tool_choice":"auto","parallel_tool_calls":false,` +
 			`"tools":[ {"type":"function","function":{"name":"a"}} ],"é":"<&>\u00e9"}`
 	}
 	cases := []struct {
@@ -111,24 +121,38 @@ func TestChatCompose(t *testing.T) {
 		p              Projection
 		want           string // the messages
 	}{
-		{"PC-050 a system string", `{"role":"system","content":"You <are> X."},{"role":"user","content":"hi"}`, Projection{Directory: directory},
+		{"PC-050 a system string", `{"role":"system","content":"You <are> X."},{"role":"user","content":"hi"}`,
+			Projection{Directory: directory},
 			`{"role":"system","content":"You <are> X.\n\n` + written + `"},{"role":"user","content":"hi"}`},
-		{"an empty system string", `{"role":"developer","content":""}`, Projection{Directory: directory}, `{"role":"developer","content":"` + written + `"}`},
-		{"system parts", `{"role":"system","content":[{"type":"text","text":"X","cache_control":{"type":"ephemeral"}}]},{"role":"user","content":"hi"}`, Projection{Directory: directory},
-			`{"role":"system","content":[{"type":"text","text":"X","cache_control":{"type":"ephemeral"}},{"type":"text","text":"` + written + `"}]},{"role":"user","content":"hi"}`},
-		{"empty system parts", `{"role":"system","content":[ ]}`, Projection{Directory: directory}, `{"role":"system","content":[ {"type":"text","text":"` + written + `"}]}`},
-		{"a system message that is null", `{"role":"system","content":null}`, Projection{Directory: directory}, `{"role":"system","content":"` + written + `"}`},
-		{"a system message without content", `{"role":"system"}`, Projection{Directory: directory}, `{"content":"` + written + `","role":"system"}`},
-		{"no system message", `{"role":"user","content":"hi"}`, Projection{Directory: directory}, `{"role":"system","content":"` + written + `"},{"role":"user","content":"hi"}`},
+		{"an empty system string", `{"role":"developer","content":""}`, Projection{Directory: directory},
+			`{"role":"developer","content":"` + written + `"}`},
+		{"system parts", `{"role":"system","content":[{"type":"text","text":"X",` +
+			`"cache_control":{"type":"ephemeral"}}]},{"role":"user","content":"hi"}`, Projection{Directory: directory},
+			`{"role":"system","content":[{"type":"text","text":"X","cache_control":{"type":"ephemeral"}},` +
+				`{"type":"text","text":"` + written + `"}]},{"role":"user","content":"hi"}`},
+		{"empty system parts", `{"role":"system","content":[ ]}`, Projection{Directory: directory},
+			`{"role":"system","content":[ {"type":"text","text":"` + written + `"}]}`},
+		{"a system message that is null", `{"role":"system","content":null}`, Projection{Directory: directory},
+			`{"role":"system","content":"` + written + `"}`},
+		{"a system message without content", `{"role":"system"}`, Projection{Directory: directory}, `{"content":"` +
+			written + `","role":"system"}`},
+		{"no system message", `{"role":"user","content":"hi"}`, Projection{Directory: directory},
+			`{"role":"system","content":"` + written + `"},{"role":"user","content":"hi"}`},
 		{"no message", ``, Projection{Directory: directory}, `{"role":"system","content":"` + written + `"}`},
-		{"a late system message", `{"role":"user","content":"hi"},{"role":"system","content":"X"}`, Projection{Directory: directory},
-			`{"role":"system","content":"` + written + `"},{"role":"user","content":"hi"},{"role":"system","content":"X"}`},
+		{"a late system message", `{"role":"user","content":"hi"},{"role":"system","content":"X"}`,
+			Projection{Directory: directory},
+			`{"role":"system","content":"` + written + `"},{"role":"user","content":"hi"},{"role":"system",` +
+				`"content":"X"}`},
 		{"nothing", `{"role":"user","content":"hi"}`, Projection{}, `{"role":"user","content":"hi"}`},
-		{"encoded names", `{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"arguments":"{}","name":"m.s"}},` +
-			`{"id":"2","type":"custom","custom":{"name":"m.c"}},{"id":"3","type":"function","function":{"name":"plain"}}]}`,
+		{"encoded names", `{"role":"assistant","tool_calls":[{"id":"1","type":"function",` +
+			`"function":{"arguments":"{}","name":"m.s"}},` +
+			`{"id":"2","type":"custom","custom":{"name":"m.c"}},{"id":"3","type":"function",` +
+			`"function":{"name":"plain"}}]}`,
 			Projection{Encode: func(s string) string { return strings.ReplaceAll(s, ".", "-_-") }},
-			`{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"arguments":"{}","name":"m-_-s"}},` +
-				`{"id":"2","type":"custom","custom":{"name":"m.c"}},{"id":"3","type":"function","function":{"name":"plain"}}]}`},
+			`{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"arguments":"{}",` +
+				`"name":"m-_-s"}},` +
+				`{"id":"2","type":"custom","custom":{"name":"m.c"}},{"id":"3","type":"function",` +
+				`"function":{"name":"plain"}}]}`},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -140,7 +164,8 @@ func TestChatCompose(t *testing.T) {
 	}
 	v := chatView(t, body(`{"role":"user"}`))
 	got := string(Chat.Compose(v, Projection{Tools: []byte(`[{"b":1}]`), Mode: "required"}))
-	want := strings.Replace(strings.Replace(body(`{"role":"user"}`), `[ {"type":"function","function":{"name":"a"}} ]`, `[{"b":1}]`, 1), `"auto"`, `"required"`, 1)
+	want := strings.Replace(strings.Replace(body(`{"role":"user"}`),
+		`[ {"type":"function","function":{"name":"a"}} ]`, `[{"b":1}]`, 1), `"auto"`, `"required"`, 1)
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -149,8 +174,10 @@ func TestChatCompose(t *testing.T) {
 	if want := `{"seed":9007199254740993,"x":1.0,"messages":[{"role":"user"}],"é":"<&>\u00e9"}`; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	forced := chatView(t, `{"messages":[],"tools":[{"type":"function","function":{"name":"m.s"}}],"tool_choice":{"type":"function","function":{"name":"m.s"}}}`)
-	got = gjson.GetBytes(Chat.Compose(forced, Projection{Encode: func(string) string { return "m-_-s" }}), "tool_choice").Raw
+	forced := chatView(t, `{"messages":[],"tools":[{"type":"function","function":{"name":"m.s"}}],`+
+		`"tool_choice":{"type":"function","function":{"name":"m.s"}}}`)
+	got = gjson.GetBytes(Chat.Compose(forced, Projection{Encode: func(string) string { return "m-_-s" }}),
+		"tool_choice").Raw
 	if want := `{"type":"function","function":{"name":"m-_-s"}}`; got != want {
 		t.Errorf("the forced choice is %s, want %s", got, want)
 	}
@@ -170,21 +197,28 @@ func spliceRounds(t *testing.T, rounds ...[]byte) []Splice {
 
 func TestChatSplices(t *testing.T) {
 	hidden := func(content string) string {
-		return `{"role":"assistant","content":` + content + `,"tool_calls":[{"id":"s1","type":"function","function":{"name":"tool_search",` +
+		return `{"role":"assistant","content":` + content + `,"tool_calls":[{"id":"s1","type":"function",` +
+			`"function":{"name":"tool_search",` +
 			`"arguments":"{\"query\":\"q\"}"}}]},{"role":"tool","tool_call_id":"s1","content":"R11"}`
 	}
-	const call = `"tool_calls":[{"id":"w1","type":"function","function":{"name":"read_file","arguments":"{ \"path\": 1 }"}}]}`
+	const call = `"tool_calls":[{"id":"w1","type":"function","function":{"name":"read_file",` +
+		`"arguments":"{ \"path\": 1 }"}}]}`
 	const result = `,{"role":"tool","tool_call_id":"w1","content":"text"}`
 	visible := callDelta("0", "w1", "read_file", `{"path":1}`)
 	silent := spliceRounds(t, chunks("c1", searchDelta("q"), "=tool_calls"), chunks("c2", visible, "=tool_calls"))
-	talking := spliceRounds(t, chunks("c1", "Let me look. ", searchDelta("q"), "=tool_calls"), chunks("c2", "Found it.", visible, "=tool_calls"))
-	parts := spliceRounds(t, chunks("c1", `{"content":[{"type":"text","text":"Let me look. "}]}`, searchDelta("q"), "=tool_calls"), chunks("c2", "Found it.", visible, "=tool_calls"))
-	thinking := spliceRounds(t, chunks("c1", `{"reasoning_content":"hm "}`, "Look. ", searchDelta("q"), "=tool_calls"), chunks("c2", `{"reasoning_content":"so"}`, visible, "=tool_calls"))
+	talking := spliceRounds(t, chunks("c1", "Let me look. ", searchDelta("q"), "=tool_calls"), chunks("c2",
+		"Found it.", visible, "=tool_calls"))
+	parts := spliceRounds(t, chunks("c1", `{"content":[{"type":"text","text":"Let me look. "}]}`, searchDelta("q"),
+		"=tool_calls"), chunks("c2", "Found it.", visible, "=tool_calls"))
+	thinking := spliceRounds(t, chunks("c1", `{"reasoning_content":"hm "}`, "Look. ", searchDelta("q"),
+		"=tool_calls"), chunks("c2", `{"reasoning_content":"so"}`, visible, "=tool_calls"))
 	thought := func(content string) string {
-		return `{"role":"assistant","reasoning_content":"hm ","content":` + content + `,"tool_calls":[{"id":"s1","type":"function","function":{"name":"tool_search",` +
+		return `{"role":"assistant","reasoning_content":"hm ","content":` + content +
+			`,"tool_calls":[{"id":"s1","type":"function","function":{"name":"tool_search",` +
 			`"arguments":"{\"query\":\"q\"}"}}]},{"role":"tool","tool_call_id":"s1","content":"R11"}`
 	}
-	mixed := spliceRounds(t, chunks("c1", callDelta("0", "w0", "read_file", "{}"), callDelta("1", "s1", "tool_search", `{"query":"q"}`), callDelta("2", "w1", "read_file", `{"path":1}`), "=tool_calls"))
+	mixed := spliceRounds(t, chunks("c1", callDelta("0", "w0", "read_file", "{}"), callDelta("1", "s1",
+		"tool_search", `{"query":"q"}`), callDelta("2", "w1", "read_file", `{"path":1}`), "=tool_calls"))
 	text := spliceRounds(t, chunks("c1", "Look. ", searchDelta("q"), "=tool_calls"), chunks("c2", "Found.", "=stop"))
 	const search = `{"id":"s1","type":"function","function":{"name":"tool_search","arguments":"{\"query\":\"q\"}"}}`
 	const searched = `{"role":"tool","tool_call_id":"s1","content":"R11"}`
@@ -195,41 +229,63 @@ func TestChatSplices(t *testing.T) {
 		splices    []Splice
 		want       string
 	}{
-		{"PC-052 before a turn with calls", `{"role":"assistant","content":null,` + call + result, silent, hidden("null") + `,{"role":"assistant","content":null,` + call + result},
-		{"another call of that id", `{"role":"assistant",` + strings.Replace(call, "path", "other", 1), silent, `{"role":"assistant",` + strings.Replace(call, "path", "other", 1)},
+		{"PC-052 before a turn with calls", `{"role":"assistant","content":null,` + call + result, silent,
+			hidden("null") + `,{"role":"assistant","content":null,` + call + result},
+		{"another call of that id", `{"role":"assistant",` + strings.Replace(call, "path", "other", 1), silent,
+			`{"role":"assistant",` + strings.Replace(call, "path", "other", 1)},
 		{"no such call", `{"role":"assistant","content":"x"}`, silent, `{"role":"assistant","content":"x"}`},
 		{"the joined text is cut", `{"role":"assistant","content":"Let me look. Found it.",` + call + result, talking,
 			hidden(`"Let me look. "`) + `,{"role":"assistant","content":"Found it.",` + call + result},
 		{"a trimmed text is cut", `{"role":"assistant","content":"Let me look.",` + call + result, talking,
 			hidden(`"Let me look. "`) + `,{"role":"assistant","content":null,` + call + result},
-		{"text in parts is cut", `{"role":"assistant","content":[{"type":"text","text":"Let me "},{"type":"text","text":"look. Found it.","x":1}],` + call, talking,
-			hidden(`"Let me look. "`) + `,{"role":"assistant","content":[{"type":"text","text":"Found it.","x":1}],` + call},
-		{"text in parts is cut whole", `{"role":"assistant","content":[{"type":"text","text":"Let me look. "}],` + call, talking,
+		{"text in parts is cut", `{"role":"assistant","content":[{"type":"text","text":"Let me "},{"type":"text",` +
+			`"text":"look. Found it.","x":1}],` + call, talking,
+			hidden(`"Let me look. "`) + `,{"role":"assistant","content":[{"type":"text","text":"Found it.","x":1}],` +
+				call},
+		{"text in parts is cut whole", `{"role":"assistant","content":[{"type":"text","text":"Let me look. "}],` +
+			call, talking,
 			hidden(`"Let me look. "`) + `,{"role":"assistant","content":null,` + call},
 		{"another text is not doubled", `{"role":"assistant","content":"Summary.",` + call + result, talking,
 			hidden(`null`) + `,{"role":"assistant","content":"Summary.",` + call + result},
-		{"other parts are not doubled", `{"role":"assistant","content":[{"type":"text","text":"Found it."}],` + call, talking,
+		{"other parts are not doubled", `{"role":"assistant","content":[{"type":"text","text":"Found it."}],` + call,
+			talking,
 			hidden(`null`) + `,{"role":"assistant","content":[{"type":"text","text":"Found it."}],` + call},
-		{"a client that keeps no text", `{"role":"assistant","content":null,` + call + result, talking, hidden(`"Let me look. "`) + `,{"role":"assistant","content":null,` + call + result},
-		{"a client that keeps an empty text", `{"role":"assistant","content":"",` + call, talking, hidden(`"Let me look. "`) + `,{"role":"assistant","content":"",` + call},
-		{"a client without a content", `{"role":"assistant",` + call, talking, hidden(`"Let me look. "`) + `,{"role":"assistant",` + call},
-		{"a hidden text in parts", `{"role":"assistant","content":[{"type":"text","text":"Let me look. "},{"type":"text","text":"Found it."}],` + call, parts,
-			hidden(`[{"type":"text","text":"Let me look. "}]`) + `,{"role":"assistant","content":[{"type":"text","text":"Found it."}],` + call},
-		{"a hidden text in parts is not doubled", `{"role":"assistant","content":"Else.",` + call, parts, hidden(`null`) + `,{"role":"assistant","content":"Else.",` + call},
+		{"a client that keeps no text", `{"role":"assistant","content":null,` + call + result, talking,
+			hidden(`"Let me look. "`) + `,{"role":"assistant","content":null,` + call + result},
+		{"a client that keeps an empty text", `{"role":"assistant","content":"",` + call, talking,
+			hidden(`"Let me look. "`) + `,{"role":"assistant","content":"",` + call},
+		{"a client without a content", `{"role":"assistant",` + call, talking, hidden(`"Let me look. "`) +
+			`,{"role":"assistant",` + call},
+		{"a hidden text in parts", `{"role":"assistant","content":[{"type":"text","text":"Let me look. "},` +
+			`{"type":"text","text":"Found it."}],` + call, parts,
+			hidden(`[{"type":"text","text":"Let me look. "}]`) + `,{"role":"assistant","content":[{"type":"text",` +
+				`"text":"Found it."}],` + call},
+		{"a hidden text in parts is not doubled", `{"role":"assistant","content":"Else.",` + call, parts,
+			hidden(`null`) + `,{"role":"assistant","content":"Else.",` + call},
 		{"reasoning is cut", `{"role":"assistant","content":"Look. ","reasoning_content":"hm so",` + call, thinking,
 			thought(`"Look. "`) + `,{"role":"assistant","content":null,"reasoning_content":"so",` + call},
-		{"reasoning that is not sent back", `{"role":"assistant","content":"Look. ",` + call, thinking, thought(`"Look. "`) + `,{"role":"assistant","content":null,` + call},
-		{"other reasoning and text", `{"role":"assistant","content":"Else.","reasoning_content":"other",` + call, thinking,
+		{"reasoning that is not sent back", `{"role":"assistant","content":"Look. ",` + call, thinking,
+			thought(`"Look. "`) + `,{"role":"assistant","content":null,` + call},
+		{"other reasoning and text", `{"role":"assistant","content":"Else.","reasoning_content":"other",` + call,
+			thinking,
 			thought(`null`) + `,{"role":"assistant","content":"Else.","reasoning_content":"other",` + call},
-		{"PC-005 a mixed turn", `{"role":"assistant","content":null,"tool_calls":[` + w0 + `,` + w1 + `]},{"role":"tool","tool_call_id":"w0","content":"a"}` + result, mixed,
-			`{"role":"assistant","content":null,"tool_calls":[` + w0 + `,` + search + `,` + w1 + `]},{"role":"tool","tool_call_id":"w0","content":"a"},` + searched + result},
-		{"a mixed turn, results in another order", `{"role":"assistant","tool_calls":[` + w0 + `,` + w1 + `]}` + result + `,{"role":"tool","tool_call_id":"w0","content":"a"}`, mixed,
-			`{"role":"assistant","tool_calls":[` + w0 + `,` + search + `,` + w1 + `]}` + result + `,` + searched + `,{"role":"tool","tool_call_id":"w0","content":"a"}`},
-		{"a mixed turn, one call left", `{"role":"assistant","tool_calls":[` + w0 + `]},{"role":"tool","tool_call_id":"w0","content":"a"},{"role":"user","content":"go on"}`, mixed,
-			`{"role":"assistant","tool_calls":[` + w0 + `,` + search + `]},{"role":"tool","tool_call_id":"w0","content":"a"},` + searched + `,{"role":"user","content":"go on"}`},
-		{"before a final text", `{"role":"assistant","content":"Look. Found."},{"role":"user","content":"thanks"}`, text,
+		{"PC-005 a mixed turn", `{"role":"assistant","content":null,"tool_calls":[` + w0 + `,` + w1 +
+			`]},{"role":"tool","tool_call_id":"w0","content":"a"}` + result, mixed,
+			`{"role":"assistant","content":null,"tool_calls":[` + w0 + `,` + search + `,` + w1 +
+				`]},{"role":"tool","tool_call_id":"w0","content":"a"},` + searched + result},
+		{"a mixed turn, results in another order", `{"role":"assistant","tool_calls":[` + w0 + `,` + w1 + `]}` +
+			result + `,{"role":"tool","tool_call_id":"w0","content":"a"}`, mixed,
+			`{"role":"assistant","tool_calls":[` + w0 + `,` + search + `,` + w1 + `]}` + result + `,` + searched +
+				`,{"role":"tool","tool_call_id":"w0","content":"a"}`},
+		{"a mixed turn, one call left", `{"role":"assistant","tool_calls":[` + w0 +
+			`]},{"role":"tool","tool_call_id":"w0","content":"a"},{"role":"user","content":"go on"}`, mixed,
+			`{"role":"assistant","tool_calls":[` + w0 + `,` + search + `]},{"role":"tool","tool_call_id":"w0",` +
+				`"content":"a"},` + searched + `,{"role":"user","content":"go on"}`},
+		{"before a final text", `{"role":"assistant","content":"Look. Found."},{"role":"user","content":"thanks"}`,
+			text,
 			hidden(`"Look. "`) + `,{"role":"assistant","content":"Found."},{"role":"user","content":"thanks"}`},
-		{"before another text", `{"role":"assistant","content":"Else."},{"role":"user","content":"thanks"}`, text, `{"role":"assistant","content":"Else."},{"role":"user","content":"thanks"}`},
+		{"before another text", `{"role":"assistant","content":"Else."},{"role":"user","content":"thanks"}`, text,
+			`{"role":"assistant","content":"Else."},{"role":"user","content":"thanks"}`},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -242,7 +298,8 @@ func TestChatSplices(t *testing.T) {
 			if got != request(c.want) {
 				t.Errorf("got\n%s\nwant\n%s", got, request(c.want))
 			}
-			if again := string(Chat.Compose(v, Projection{Splices: c.splices})); again != got || !bytes.Equal(before, c.splices[0].Before) {
+			if again := string(Chat.Compose(v, Projection{Splices: c.splices})); again != got || !bytes.Equal(before,
+				c.splices[0].Before) {
 				t.Errorf("the same request became\n%s\nat the second time", again)
 			}
 		})
@@ -252,14 +309,19 @@ func TestChatSplices(t *testing.T) {
 // TestChatSplicesOfSeveralRounds: the texts of all hidden rounds were joined to the visible one.
 func TestChatSplicesOfSeveralRounds(t *testing.T) {
 	second := callDelta("0", "s2", "tool_search", `{}`)
-	splices := spliceRounds(t, chunks("c1", "One. ", searchDelta("q"), "=tool_calls"), chunks("c2", "Two. ", second, "=tool_calls"),
+	splices := spliceRounds(t, chunks("c1", "One. ", searchDelta("q"), "=tool_calls"), chunks("c2", "Two. ", second,
+		"=tool_calls"),
 		chunks("c3", "Three.", callDelta("0", "w1", "read_file", `{}`), "=tool_calls"))
 	for _, c := range []struct{ sent, want string }{
-		{`"One. Two. Three."`, `["One. ","Two. ","Three."]`}, {`"Three."`, `[null,null,"Three."]`}, {`null`, `["One. ","Two. ",null]`},
+		{`"One. Two. Three."`, `["One. ","Two. ","Three."]`}, {`"Three."`, `[null,null,"Three."]`}, {`null`,
+			`["One. ","Two. ",null]`},
 	} {
-		v := chatView(t, strings.Replace(chatRequest, `"weather?"}`, `"weather?"},{"role":"assistant","content":`+c.sent+
-			`,"tool_calls":[{"id":"w1","type":"function","function":{"name":"read_file","arguments":"{}"}}]},{"role":"tool","tool_call_id":"w1","content":"r"}`, 1))
-		if got := gjson.GetBytes(Chat.Compose(v, Projection{Splices: splices}), `messages.#(role=="assistant")#.content`).Raw; got != c.want {
+		v := chatView(t, strings.Replace(chatRequest, `"weather?"}`,
+			`"weather?"},{"role":"assistant","content":`+c.sent+
+				`,"tool_calls":[{"id":"w1","type":"function","function":{"name":"read_file","arguments":"{}"}}]},`+
+				`{"role":"tool","tool_call_id":"w1","content":"r"}`, 1))
+		if got := gjson.GetBytes(Chat.Compose(v, Projection{Splices: splices}),
+			`messages.#(role=="assistant")#.content`).Raw; got != c.want {
 			t.Errorf("of %s became %s, want %s", c.sent, got, c.want)
 		}
 	}
@@ -271,16 +333,20 @@ func TestChatSplicesOfSeveralRounds(t *testing.T) {
 // FuzzChatCompose projects any body: what was JSON stays JSON, and messages are only added.
 func FuzzChatCompose(f *testing.F) {
 	f.Add([]byte(chatRequest), "dir")
-	f.Add([]byte(strings.Replace(chatRequest, `"weather?"}`, `"weather?"},{"role":"assistant","content":[{"text":"Look. "}],"tool_calls":[{"id":"w1",`+
-		`"function":{"name":"read_file","arguments":"{}"}}]},{"role":"tool","tool_call_id":"w1"}`, 1)), "<x>")
-	f.Add([]byte(`{"messages":[{"role":"system"},{}],"tools":[{"type":"function","name":"flat"}],"tool_choice":{"type":"function","name":"flat"}}`), "")
-	f.Add([]byte(`{"messages":[{"role":"assistant","content":1,"tool_calls":[{"function":{}}]}],"tools":[{"type":"x"}],"tool_choice":{"type":"function"}}`), "d")
+	f.Add([]byte(strings.Replace(chatRequest, `"weather?"}`,
+		`"weather?"},{"role":"assistant","content":[{"text":"Look. "}],"tool_calls":[{"id":"w1",`+
+			`"function":{"name":"read_file","arguments":"{}"}}]},{"role":"tool","tool_call_id":"w1"}`, 1)), "<x>")
+	f.Add([]byte(`{"messages":[{"role":"system"},{}],"tools":[{"type":"function","name":"flat"}],`+
+		`"tool_choice":{"type":"function","name":"flat"}}`), "")
+	f.Add([]byte(`{"messages":[{"role":"assistant","content":1,"tool_calls":[{"function":{}}]}],`+
+		`"tools":[{"type":"x"}],"tool_choice":{"type":"function"}}`), "d")
 	v, err := Chat.View([]byte(chatRequest), nil)
 	if err != nil {
 		f.Fatal(err)
 	}
 	p := playChat(f, v, AnswerOptions{}, weatherAndMail, false, chunks("c1", "Look. ", searchDelta("q"), "=tool_calls"),
-		chunks("c2", "a", callDelta("0", "s2", "tool_search", "{}"), callDelta("1", "w1", "read_file", "{}"), "=tool_calls"))
+		chunks("c2", "a", callDelta("0", "s2", "tool_search", "{}"), callDelta("1", "w1", "read_file", "{}"),
+			"=tool_calls"))
 	splices := Chat.Splices(v, p.rounds, p.results, p.last)
 	f.Fuzz(func(t *testing.T, body []byte, directory string) {
 		before := bytes.Clone(body)
@@ -294,8 +360,12 @@ func FuzzChatCompose(f *testing.F) {
 		if v.Passthrough != "" {
 			return
 		}
-		out := Chat.Compose(v, Projection{Directory: directory, Splices: splices, Rounds: p.rounds, Results: p.results[:1],
-			Tools: []byte(`[{"type":"function","function":{"name":"x"}}]`), Encode: func(s string) string { return s + "_" }})
+		out := Chat.Compose(v, Projection{Directory: directory, Splices: splices, Rounds: p.rounds,
+			Results: p.results[:1],
+			Tools:   []byte(`[{"type":"function","function":{"name":"x"}}]`), Encode: func(s string) string {
+				return s +
+					"_"
+			}})
 		if !bytes.Equal(before, body) {
 			t.Fatal("the client's body was changed")
 		}
@@ -315,14 +385,18 @@ func BenchmarkChatRequest(b *testing.B) {
 	var tools, messages []string
 	for i := range 200 {
 		name := "tool_" + strings.Repeat("x", i%9) + string(rune('a'+i%26))
-		tools = append(tools, `{"type":"function","function":{"name":"`+name+`","description":"Does what its name says, and nothing else.",`+
+		tools = append(tools, `{"type":"function","function":{"name":"`+name+`",`+
+			`"description":"Does what its name says, and nothing else.",`+
 			`"parameters":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"}}}}}`)
 	}
 	for range 50 {
-		messages = append(messages, `{"role":"user","content":"`+strings.Repeat("word ", 50)+`"}`, `{"role":"assistant","content":null,"tool_calls":[`+
-			`{"id":"w","type":"function","function":{"name":"tool_a","arguments":"{\"a\":\"b\"}"}}]}`, `{"role":"tool","tool_call_id":"w","content":"`+strings.Repeat("text ", 100)+`"}`)
+		messages = append(messages, `{"role":"user","content":"`+strings.Repeat("word ", 50)+`"}`,
+			`{"role":"assistant","content":null,"tool_calls":[`+
+				`{"id":"w","type":"function","function":{"name":"tool_a","arguments":"{\"a\":\"b\"}"}}]}`,
+			`{"role":"tool","tool_call_id":"w","content":"`+strings.Repeat("text ", 100)+`"}`)
 	}
-	body := []byte(`{"model":"m","messages":[` + strings.Join(messages, ",") + `],"tools":[` + strings.Join(tools, ",") + `]}`)
+	body := []byte(`{"model":"m","messages":[` + strings.Join(messages, ",") + `],"tools":[` + strings.Join(tools,
+		",") + `]}`)
 	b.Run("view", func(b *testing.B) {
 		b.ReportAllocs()
 		b.SetBytes(int64(len(body)))

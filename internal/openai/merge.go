@@ -40,7 +40,15 @@ func (m *merged) member(name string) *mergedMember {
 
 // add joins one member of a delta to what is there.
 func (m *merged) add(b []byte, key []byte, value Range) {
-	at := m.member(string(key))
+	var at *mergedMember
+	for i := range m.members {
+		if m.members[i].name == string(key) {
+			at = &m.members[i]
+		}
+	}
+	if at == nil {
+		at = m.member(string(key))
+	}
 	switch b[value.Start] {
 	case '"':
 		inner := b[value.Start+1 : value.End-1]

@@ -15,9 +15,11 @@ func TestSkipValue(t *testing.T) {
 		text string
 		want int
 	}{
-		{`"a"`, 3}, {`"a\"b" x`, 6}, {`"a\\"b`, 5}, {`"a\\\"b"`, 8}, {`""`, 2}, {`"`, failed}, {`"a\"`, failed}, {`"\\\\\\\`, failed},
+		{`"a"`, 3}, {`"a\"b" x`, 6}, {`"a\\"b`, 5}, {`"a\\\"b"`, 8}, {`""`, 2}, {`"`, failed}, {`"a\"`, failed},
+		{`"\\\\\\\`, failed},
 		{`12,`, 2}, {`true}`, 4}, {`null]`, 4}, {"-1.5e3\n", 6}, {`1`, 1},
-		{`{}`, 2}, {`{"a":"}"}]`, 9}, {`[[],{"x":["]"]}] `, 16}, {`[`, failed}, {`{"a":[}`, failed}, {`{"a":"}`, failed},
+		{`{}`, 2}, {`{"a":"}"}]`, 9}, {`[[],{"x":["]"]}] `, 16}, {`[`, failed}, {`{"a":[}`, failed}, {`{"a":"}`,
+			failed},
 		{``, failed}, {`,`, failed}, {`:`, failed}, {`}`, failed}, {`]`, failed},
 		{`tr"ue",`, failed}, {`1{}`, failed}, {`1[]`, failed},
 		{strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth), 2 * MaxDepth},
@@ -46,8 +48,10 @@ func TestEachMember(t *testing.T) {
 		{`{}`, "", true}, {"{ \n }", "", true}, {`{"a":1}`, `a=1("a":1)`, true},
 		{"{ \"a\" : [1] ,\r\n\"\\u0062\":\"x\" }", "a=[1](\"a\" : [1]);b=\"x\"(\"\\u0062\":\"x\")", true},
 		{`{"a":1,"a":2}`, `a=1("a":1);a=2("a":2)`, true},
-		{`{"a":1,}`, `a=1("a":1)`, false}, {`{,}`, "", false}, {`{"a"}`, "", false}, {`{"a":}`, "", false}, {`{"a":,"b":1}`, "", false},
-		{`{"a":1 "b":2}`, `a=1("a":1)`, false}, {`{a:1}`, "", false}, {`{"a":1`, `a=1("a":1)`, false}, {`[]`, "", false}, {``, "", false}, {`{"a`, "", false},
+		{`{"a":1,}`, `a=1("a":1)`, false}, {`{,}`, "", false}, {`{"a"}`, "", false}, {`{"a":}`, "", false},
+		{`{"a":,"b":1}`, "", false},
+		{`{"a":1 "b":2}`, `a=1("a":1)`, false}, {`{a:1}`, "", false}, {`{"a":1`, `a=1("a":1)`, false}, {`[]`, "",
+			false}, {``, "", false}, {`{"a`, "", false},
 	}
 	for _, c := range cases {
 		if got, ok := read(c.text); got != c.want || ok != c.ok {
@@ -76,10 +80,12 @@ func TestFindAndText(t *testing.T) {
 	if got := text(b, find(b, 0, "a")); got != "😀\n\"" {
 		t.Errorf("of a repeated key the last counts; got %q", got)
 	}
-	if at := find(b, 0, "x"); !at.Absent() || !isNull(b, at) || isTrue(b, at) || startsWith(b, at, '{') || text(b, at) != "" {
+	if at := find(b, 0, "x"); !at.Absent() || !isNull(b, at) || isTrue(b, at) || startsWith(b, at, '{') || text(b,
+		at) != "" {
 		t.Errorf("an absent member stands at %v", at)
 	}
-	if !isNull(b, find(b, 0, "n")) || !isTrue(b, find(b, 0, "t")) || !startsWith(b, find(b, 0, "o"), '{') || isString(b, find(b, 0, "t")) {
+	if !isNull(b, find(b, 0, "n")) || !isTrue(b, find(b, 0, "t")) || !startsWith(b, find(b, 0, "o"), '{') ||
+		isString(b, find(b, 0, "t")) {
 		t.Error("a value was taken for another kind")
 	}
 	if broken := (Range{3, failed}); !broken.Absent() || !isNull(b, broken) || isString(b, broken) {
@@ -110,7 +116,8 @@ func checkWithin(t testing.TB, b []byte, at Range) {
 
 // FuzzScan holds the scanner to a JSON parser: the same values where the text is JSON, and no panic anywhere.
 func FuzzScan(f *testing.F) {
-	for _, s := range []string{`{"a":[1,"\\\"",{"b":null}],"c":"\ud83d\ude00","c":-0.1e+5}`, `[[],{},""]`, ` "x" `, `{"a":}`, `[,`, `{"a":1,"b":{"a":"}"}}`} {
+	for _, s := range []string{`{"a":[1,"\\\"",{"b":null}],"c":"\ud83d\ude00","c":-0.1e+5}`, `[[],{},""]`, ` "x" `,
+		`{"a":}`, `[,`, `{"a":1,"b":{"a":"}"}}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

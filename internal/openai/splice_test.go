@@ -37,7 +37,8 @@ func TestAppendElements(t *testing.T) {
 // TestAppendString: PC-031, only what JSON demands is escaped.
 func TestAppendString(t *testing.T) {
 	for s, want := range map[string]string{
-		"": `""`, "<a> & b": `"<a> & b"`, "é \u2028 😀": "\"é \u2028 😀\"", `"\` + "\n\r\t\x00\x1f\b": `"\"\\\n\r\t\u0000\u001f\u0008"`,
+		"": `""`, "<a> & b": `"<a> & b"`, "é \u2028 😀": "\"é \u2028 😀\"", `"\` +
+			"\n\r\t\x00\x1f\b": `"\"\\\n\r\t\u0000\u001f\u0008"`,
 	} {
 		if got := string(AppendString(nil, s)); got != want {
 			t.Errorf("%q became %s, want %s", s, got, want)

@@ -51,7 +51,8 @@ func TestEventReader(t *testing.T) {
 		{"only one space is trimmed", "data:  a \n\n", []string{"| a "}, ""},
 		{"PC-037 CRLF", "data: a\r\n\r\ndata: b\r\n\r\n", []string{"|a", "|b"}, ""},
 		{"PC-037 CR", "data: a\r\rdata: b\r\r", []string{"|a", "|b"}, ""},
-		{"PC-037 mixed line ends", "data: a\r\n\ndata: b\n\r\ndata: c\r\r\ndata: d\n\rdata: e\r\n\r\n", []string{"|a", "|b", "|c", "|d", "|e"}, ""},
+		{"PC-037 mixed line ends", "data: a\r\n\ndata: b\n\r\ndata: c\r\r\ndata: d\n\rdata: e\r\n\r\n",
+			[]string{"|a", "|b", "|c", "|d", "|e"}, ""},
 		{"several data lines", "data: a\ndata: b\ndata\ndata: c\n\n", []string{"|a\nb\n\nc"}, ""},
 		{"empty data", "data:\n\ndata\n\n", []string{"|", "|"}, ""},
 		{"PC-035 comments", ": OPENROUTER PROCESSING\n\ndata: a\n: within\n\n:\n\n", []string{":", "|a", ":"}, ""},
@@ -68,7 +69,8 @@ func TestEventReader(t *testing.T) {
 		{"an event that was cut", "data: a\n\ndata: {\"a\":", []string{"|a"}, "-"},
 		{"a comment that was cut", "data: a\n\n: x", []string{"|a"}, "-"},
 		{"a name that was cut", "data: a\n\nevent: x\nda", []string{"|a"}, "-"},
-		{"PC-014 a long line", "data: " + strings.Repeat("x", 200_000) + "\n\ndata: b\n\n", []string{"|" + strings.Repeat("x", 200_000), "|b"}, ""},
+		{"PC-014 a long line", "data: " + strings.Repeat("x", 200_000) + "\n\ndata: b\n\n", []string{"|" +
+			strings.Repeat("x", 200_000), "|b"}, ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -118,7 +120,8 @@ func TestEventReaderPromptness(t *testing.T) {
 
 func TestEventReaderErrors(t *testing.T) {
 	broken := errors.New("broken")
-	events, _, err := readEvents(t, io.MultiReader(strings.NewReader("data: a\n\ndata: {}"), iotest.ErrReader(broken)), 1<<20)
+	events, _, err := readEvents(t, io.MultiReader(strings.NewReader("data: a\n\ndata: {}"),
+		iotest.ErrReader(broken)), 1<<20)
 	if err != broken || len(events) != 1 {
 		t.Errorf("of a broken stream got %q and %v", events, err)
 	}
@@ -127,7 +130,8 @@ func TestEventReaderErrors(t *testing.T) {
 		t.Errorf("of an endless line got %d events and %v", len(events), err)
 	}
 	long := "data: " + strings.Repeat("x", 1<<15) + "\n\n"
-	if events, _, err := readEvents(t, strings.NewReader(strings.Repeat(long, 20)), 1<<16); err != io.EOF || len(events) != 20 {
+	if events, _, err := readEvents(t, strings.NewReader(strings.Repeat(long, 20)), 1<<16); err != io.EOF ||
+		len(events) != 20 {
 		t.Errorf("of long lines within the limit got %d events and %v", len(events), err)
 	}
 }
@@ -199,7 +203,8 @@ func FuzzEventReader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stream string, step int) {
 		ended := stream + "\n\n" // what no blank line ends is looked at in a table
 		want := strings.Join(plainEvents(ended), "\x00")
-		for _, from := range []io.Reader{strings.NewReader(ended), iotest.OneByteReader(strings.NewReader(ended)), &pieces{[]byte(ended), max(step, 1)}} {
+		for _, from := range []io.Reader{strings.NewReader(ended), iotest.OneByteReader(strings.NewReader(ended)),
+			&pieces{[]byte(ended), max(step, 1)}} {
 			events, _, err := readEvents(t, from, 1<<20)
 			if got := strings.Join(events, "\x00"); got != want || err != io.EOF {
 				t.Fatalf("%q gave %q and %v, want %q", stream, got, err, want)

@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	toolRead   = `{"type":"function","function":{"name":"read_file","description":"Reads <a> \"file\".","parameters":{"type":"object","n":9223372036854775807}}}`
+	toolRead = `{"type":"function","function":{"name":"read_file","description":"Reads <a> \"file\".",` +
+		`"parameters":{"type":"object","n":9223372036854775807}}}`
 	toolPing   = `{ "type" : "function" , "function" : { "name" : "ping" } }`
 	toolStrict = `{"type":"function","function":{"strict":false,"parameters":null,"name":"str\u0069ct"},"x":1.0}`
 	toolFlat   = `{"type":"function","name":"flat","parameters":null}`
@@ -28,12 +29,14 @@ func chatTools(t testing.TB, elements ...string) *Tools {
 }
 
 func TestScanTools(t *testing.T) {
-	tools := chatTools(t, toolRead, toolPatch, toolPing, toolStrict, toolSearch, toolFlat, `{"type":"function","function":{"description":"no name"}}`, `7`, `{"function":{"name":"no type"}}`)
+	tools := chatTools(t, toolRead, toolPatch, toolPing, toolStrict, toolSearch, toolFlat,
+		`{"type":"function","function":{"description":"no name"}}`, `7`, `{"function":{"name":"no type"}}`)
 	var names []string
 	for i := range tools.Functions {
 		f := &tools.Functions[i]
 		names = append(names, f.Name)
-		if f.Name == "read_file" && (tools.DescriptionText(f) != `Reads <a> "file".` || string(f.Parameters.Of(tools.Raw)) != `{"type":"object","n":9223372036854775807}` ||
+		if f.Name == "read_file" && (tools.DescriptionText(f) != `Reads <a> "file".` ||
+			string(f.Parameters.Of(tools.Raw)) != `{"type":"object","n":9223372036854775807}` ||
 			string(f.Of(tools.Raw)) != toolRead) {
 			t.Errorf("read_file was read as %+v", f)
 		}
@@ -47,7 +50,8 @@ func TestScanTools(t *testing.T) {
 	if tools.Native || len(tools.entries) != 9 || tools.Raw[len(tools.Raw)-1] != ']' {
 		t.Errorf("got %d elements, native search %v", len(tools.entries), tools.Native)
 	}
-	for _, native := range []string{`{"type":"tool_search"}`, `{"type":"function","function":{"name":"a","defer_loading":true}}`, `{"type":"function","name":"a","defer_loading":true}`} {
+	for _, native := range []string{`{"type":"tool_search"}`, `{"type":"function","function":{"name":"a",` +
+		`"defer_loading":true}}`, `{"type":"function","name":"a","defer_loading":true}`} {
 		if !chatTools(t, native).Native {
 			t.Errorf("PC-023: %s is not the provider's own search", native)
 		}
@@ -77,14 +81,21 @@ func TestRenderTools(t *testing.T) {
 		s    Selection
 		want []string
 	}{
-		{"all kept", Selection{Keep: keep(0, 1, 2)}, []string{toolRead, toolPatch, toolPing, toolStrict, toolSearch, toolMCP}},
-		{"what is no function is kept in place", Selection{Keep: keep(1), Virtual: virtual}, []string{toolPatch, toolPing, toolSearch, toolMCP, string(virtual)}},
-		{"PC-032 loaded tools are appended in their order", Selection{Keep: keep(0), Virtual: virtual, Loaded: []int{2, 1}},
+		{"all kept", Selection{Keep: keep(0, 1, 2)}, []string{toolRead, toolPatch, toolPing, toolStrict, toolSearch,
+			toolMCP}},
+		{"what is no function is kept in place", Selection{Keep: keep(1), Virtual: virtual}, []string{toolPatch,
+			toolPing, toolSearch, toolMCP, string(virtual)}},
+		{"PC-032 loaded tools are appended in their order", Selection{Keep: keep(0), Virtual: virtual,
+			Loaded: []int{2, 1}},
 			[]string{toolRead, toolPatch, toolSearch, toolMCP, string(virtual), toolStrict, toolPing}},
-		{"a kept tool is not loaded again", Selection{Keep: keep(0), Loaded: []int{0, 1}}, []string{toolRead, toolPatch, toolSearch, toolMCP, toolPing}},
-		{"ruled out", Selection{Keep: keep(0), Drop: []bool{false, true, false, false, true, true}}, []string{toolRead}},
-		{"encoded", Selection{Keep: keep(0), Loaded: []int{2}, Drop: []bool{false, true, false, false, true, true}, Encode: strings.ToUpper},
-			[]string{strings.Replace(toolRead, "read_file", "READ_FILE", 1), strings.Replace(toolStrict, `str\u0069ct`, "STRICT", 1)}},
+		{"a kept tool is not loaded again", Selection{Keep: keep(0), Loaded: []int{0, 1}}, []string{toolRead,
+			toolPatch, toolSearch, toolMCP, toolPing}},
+		{"ruled out", Selection{Keep: keep(0), Drop: []bool{false, true, false, false, true, true}},
+			[]string{toolRead}},
+		{"encoded", Selection{Keep: keep(0), Loaded: []int{2}, Drop: []bool{false, true, false, false, true, true},
+			Encode: strings.ToUpper},
+			[]string{strings.Replace(toolRead, "read_file", "READ_FILE", 1), strings.Replace(toolStrict,
+				`str\u0069ct`, "STRICT", 1)}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -109,10 +120,13 @@ func TestDroppedTools(t *testing.T) {
 		choice string
 		want   []bool
 	}{
-		"no restriction":  {`"auto"`, nil},
-		"a function only": {`{"type":"allowed_tools","allowed_tools":{"tools":[{"type":"function","function":{"name":"read_file"}}]}}`, []bool{false, true, true, true}},
-		"others":          {`{"type":"allowed_tools","tools":[{"type":"custom","custom":{"name":"patch"}},{"type":"web_search"},{"type":"mcp","server_label":"other"}]}`, []bool{false, false, false, true}},
-		"nothing to drop": {`{"type":"allowed_tools","tools":[{"type":"custom","name":"patch"},{"type":"web_search"},{"type":"mcp","server_label":"docs"}]}`, nil},
+		"no restriction": {`"auto"`, nil},
+		"a function only": {`{"type":"allowed_tools","allowed_tools":{"tools":[{"type":"function",` +
+			`"function":{"name":"read_file"}}]}}`, []bool{false, true, true, true}},
+		"others": {`{"type":"allowed_tools","tools":[{"type":"custom","custom":{"name":"patch"}},` +
+			`{"type":"web_search"},{"type":"mcp","server_label":"other"}]}`, []bool{false, false, false, true}},
+		"nothing to drop": {`{"type":"allowed_tools","tools":[{"type":"custom","name":"patch"},{"type":"web_search"},` +
+			`{"type":"mcp","server_label":"docs"}]}`, nil},
 	} {
 		choice := scanChoice([]byte(c.choice), Range{0, len(c.choice)})
 		got := tools.Dropped(&choice)
@@ -131,7 +145,8 @@ func TestDroppedTools(t *testing.T) {
 // FuzzTools renders any array: what was JSON stays JSON, and everything kept means everything as it came.
 func FuzzTools(f *testing.F) {
 	f.Add([]byte("["+toolRead+","+toolPatch+","+toolFlat+"]"), true)
-	f.Add([]byte(`[{"type":"namespace","name":"mail","tools":[{"type":"function","name":"send"},{"type":"custom","name":"x"},3]},{"type":"function","name":"a"}]`), false)
+	f.Add([]byte(`[{"type":"namespace","name":"mail","tools":[{"type":"function","name":"send"},{"type":"custom",`+
+		`"name":"x"},3]},{"type":"function","name":"a"}]`), false)
 	f.Add([]byte(`[{"type":"namespace","tools":[ ]},{"type":"function","function":{"name":}}]`), true)
 	f.Fuzz(func(t *testing.T, b []byte, nested bool) {
 		tools := scanTools(b, nested)
@@ -153,7 +168,8 @@ func FuzzTools(f *testing.F) {
 		if !valid || len(tools.groups) > 0 {
 			return
 		}
-		if out := tools.Render(nil, all); len(out) > 0 && !bytes.Equal(bytes.Join(rawElements(out), nil), bytes.Join(rawElements(tools.Raw), nil)) {
+		if out := tools.Render(nil, all); len(out) > 0 && !bytes.Equal(bytes.Join(rawElements(out), nil),
+			bytes.Join(rawElements(tools.Raw), nil)) {
 			t.Fatalf("%s\nbecame\n%s", tools.Raw, out)
 		}
 	})
