@@ -15,7 +15,8 @@ func (a *responsesAnswer) readTextCalls() {
 	message := r.items[at]
 	raw := message.raw()
 	content := contentText(raw, find(raw, 0, "content"))
-	written, err := ParseTextCalls([]byte(content), a.options.Known)
+	known := func(name string) bool { return a.options.Known != nil && a.options.Known(a.canonical("", name)) }
+	written, err := ParseTextCalls([]byte(content), known)
 	if err != nil && a.options.Unread != nil {
 		a.options.Unread(err, len(content))
 	}

@@ -63,7 +63,8 @@ type parsed struct {
 // parse reads a keyword query.
 func (x *Index) parse(query string) parsed {
 	var p parsed
-	if tools, ok := x.spaces[spaceKey(query)]; ok {
+	list := tokens(nil, query)
+	if tools, ok := x.spaces[spaceKey(list)]; ok {
 		p.required = append(p.required, tools)
 	}
 	for term := range strings.FieldsSeq(query) {
@@ -71,7 +72,6 @@ func (x *Index) parse(query string) parsed {
 			p.required = append(p.required, x.requirements(rest)...)
 		}
 	}
-	list := tokens(nil, query)
 	stops := stopWords()
 	if !slices.ContainsFunc(list, func(t token) bool { return t.han || !stops[t.text] }) {
 		stops = nil // nothing but stop words: they must do

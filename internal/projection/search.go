@@ -194,18 +194,25 @@ func nameSpaces(names []string) map[string][]uint32 {
 	for i, name := range names {
 		parts := strings.FieldsFunc(strings.ReplaceAll(name, "__", "."), func(r rune) bool { return r == '.' || r == '/' || r == ':' })
 		for j := range max(len(parts)-1, 0) {
-			add(spaceKey(parts[j]), uint32(i))
+			add(spaceKey(tokens(nil, parts[j])), uint32(i))
 			if j > 0 {
-				add(spaceKey(strings.Join(parts[:j+1], " ")), uint32(i))
+				add(spaceKey(tokens(nil, strings.Join(parts[:j+1], " "))), uint32(i))
 			}
 		}
 	}
 	return spaces
 }
 
-func spaceKey(text string) string {
+// longestSpace bounds the words of a name space's name.
+const longestSpace = 8
+
+// spaceKey joins the words of a name space's name; it is empty for what is too long to be one.
+func spaceKey(words []token) string {
+	if len(words) > longestSpace {
+		return ""
+	}
 	var b strings.Builder
-	for i, t := range tokens(nil, text) {
+	for i, t := range words {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
