@@ -58,3 +58,19 @@ clean: ## remove what was built
 .PHONY: bench-search
 bench-search: ## how well and how fast the search finds tools, beside baselines (BENCH_SEARCH_DATA)
 	@$(GO) run ./cmd/bench-search --data $(BENCH_SEARCH_DATA)
+
+.PHONY: clients
+clients: ## the official SDKs, the agents SDK and Codex through the proxy
+	test/clients/run.sh
+
+.PHONY: image
+image: build ## pack bin/proxy into the image IMAGE (tool-search-proxy:local), without any base image
+	deploy/image.sh $(or $(IMAGE),tool-search-proxy:local)
+
+.PHONY: soak
+soak: ## a long scripted mix of conversations, each answer compared byte by byte (SOAK=20000)
+	SOAK=$(or $(SOAK),20000) $(GO) test -count=1 -timeout 60m -run TestSoak -v ./internal/app
+
+.PHONY: bench-compare
+bench-compare: ## the whole process beside other proxies, with the harness at BENCH_COMPARE
+	deploy/bench-compare.sh $(BENCH_COMPARE)

@@ -31,6 +31,7 @@ func policyOf(c *config.Config) projection.Policy {
 		FailOpen:        s.ToolSearchFailOpen,
 		BilledUsage:     s.ToolSearchUsage == config.UsageBilled,
 		UsageDetails:    s.ToolSearchUsageDetails,
+		KeepResponseID:  s.ToolSearchResponseID == config.ResponseIDFirst,
 		Conversation:    s.ToolSearchScope == config.ScopeConversation,
 		KeepUsed:        s.ToolSearchKeepUsed,
 		DotSeparator:    s.ToolNameDotSeparator,

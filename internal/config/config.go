@@ -72,13 +72,14 @@ type Skills struct {
 	ToolSearchFailOpen         bool          // send a refused projected request once more as the client wrote it
 	ToolSearchUsage            string        // UsageContext or UsageBilled
 	ToolSearchUsageDetails     bool          // add usage.tool_search after hidden rounds
+	ToolSearchResponseID       string        // ResponseIDLast or ResponseIDFirst
 	ToolSearchScope            string        // ScopeAsk or ScopeConversation
 	ToolSearchKeepUsed         bool          // tools called anywhere in the history stay exposed
 	ToolSearchRequestIDHeaders []string      // header names that may carry a session's ID, in order
 	ToolSearchMaxExposed       int           // function tools that one round may expose; at least 1
 	ToolSearchMinDeferred      int           // deferred tools below which a request passes unprojected; at least 1
 	ToolSearchStrict           string        // StrictOmit, StrictFalse or StrictTrue
-	ToolSearchAudit            bool          // write a record of every search to the log
+	ToolSearchAudit            bool          // pass everything through, report what projection would have saved
 }
 
 // Session says how long and where sessions are kept.
@@ -122,6 +123,9 @@ const (
 
 	UsageContext = "context" // input tokens are the last round's
 	UsageBilled  = "billed"  // input tokens are summed over the rounds
+
+	ResponseIDLast  = "last"  // the terminal event has the last round's id
+	ResponseIDFirst = "first" // all events have the first round's id, and the proxy maps it
 
 	ScopeAsk          = "ask"          // the loaded set ends with the ask
 	ScopeConversation = "conversation" // the loaded set lives as long as the conversation

@@ -207,6 +207,9 @@ type HiddenCall struct {
 type AnswerOptions struct {
 	// BilledUsage sums input tokens over the rounds as well; UsageDetails adds usage.tool_search.
 	BilledUsage, UsageDetails bool
+	// KeepResponseID gives all events of a streamed Responses answer the id of the first one. Otherwise the terminal event
+	// has the last round's, which the upstream knows.
+	KeepResponseID bool
 	// TextCalls recognises tool calls written as text; Known names the tools that they may call.
 	TextCalls bool
 	Known     func(name string) bool

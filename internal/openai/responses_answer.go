@@ -17,6 +17,7 @@ type responsesAnswer struct {
 	held      []Event // what shows nothing and waits for something that does
 	snapshot  []byte  // the last response object of the lifecycle that the client got or would get
 	createdAt []byte  // raw JSON, pinned by the first event that carries it
+	id        []byte  // likewise, where one id is kept in all events
 	sequence  int64   // of the next event
 	output    []*outputItem
 
@@ -481,15 +482,22 @@ func (a *responsesAnswer) write(dst []byte, ev Event, e *responsesEvent, edits [
 	return ev.appendWith(dst, a.scratch)
 }
 
-// pin keeps created_at what the first event said.
+// pin keeps created_at what the first event said, and the id too where the operator wants one id in all events.
 func (a *responsesAnswer) pin(edits []Edit, b []byte, object *responseObject) []Edit {
-	if object.createdAt.Absent() {
-		return edits
+	keep := func(pinned *[]byte, at Range) {
+		if at.Absent() {
+			return
+		}
+		if *pinned == nil {
+			*pinned = bytes.Clone(at.Of(b))
+		}
+		edits = append(edits, Edit{at, *pinned})
 	}
-	if a.createdAt == nil {
-		a.createdAt = bytes.Clone(object.createdAt.Of(b))
+	keep(&a.createdAt, object.createdAt)
+	if a.options.KeepResponseID {
+		keep(&a.id, object.id)
 	}
-	return append(edits, Edit{object.createdAt, a.createdAt})
+	return edits
 }
 
 func (a *responsesAnswer) Release(dst []byte) []byte {

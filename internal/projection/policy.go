@@ -27,7 +27,8 @@ type Policy struct {
 	FailOpen        bool          `json:"fail_open,omitempty"`
 	BilledUsage     bool          `json:"billed_usage,omitempty"`
 	UsageDetails    bool          `json:"usage_details,omitempty"`
-	Conversation    bool          `json:"conversation,omitempty"` // the loaded set lives as long as the conversation
+	KeepResponseID  bool          `json:"keep_response_id,omitempty"` // one id in all events of a streamed response
+	Conversation    bool          `json:"conversation,omitempty"`     // the loaded set lives as long as the conversation
 	KeepUsed        bool          `json:"keep_used,omitempty"`
 	DotSeparator    string        `json:"dot_separator,omitempty"`
 	DebugHeaders    bool          `json:"debug_headers,omitempty"`

@@ -47,6 +47,7 @@ func (t *turn) run() {
 func (t *turn) answerOptions() openai.AnswerOptions {
 	o := openai.AnswerOptions{
 		BilledUsage: t.policy.BilledUsage, UsageDetails: t.policy.UsageDetails, TextCalls: t.policy.TextCalls,
+		KeepResponseID: t.policy.KeepResponseID,
 		Known: func(name string) bool {
 			_, ok := t.plan.Function(name)
 			return ok || name == t.policy.VirtualName
