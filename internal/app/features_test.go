@@ -496,11 +496,11 @@ func TestManyStreamsAtOnceLoseNothing(t *testing.T) {
 }
 
 // newAppAt starts the proxy in front of an upstream and returns its URL.
-func newAppAt(t *testing.T, upstream string) string {
+func newAppAt(t *testing.T, upstream string, arguments ...string) string {
 	t.Helper()
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	config.AddFlags(flags)
-	if err := flags.Parse([]string{"--config", os.DevNull, "--upstream", upstream + "/v1", "--tool-search"}); err != nil {
+	if err := flags.Parse(append([]string{"--config", os.DevNull, "--upstream", upstream + "/v1", "--tool-search"}, arguments...)); err != nil {
 		t.Fatal(err)
 	}
 	c, err := config.Load(flags)

@@ -1,0 +1,248 @@
+package app
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"tool-search-proxy/internal/upstreamtest"
+)
+
+// The steps of a scripted ask. The upstream plays them one a round; what the client must see of them is known beforehand.
+const (
+	stepSearch   = 'S' // a search: hidden
+	stepUnloaded = 'U' // a call of a tool that is not loaded: hidden
+	stepSpeak    = 'T' // a few words, and a search: the words are seen
+	stepMixed    = 'M' // a search beside a client's call: the call is seen
+	stepCall     = 'C' // a client's call
+	stepPair     = 'P' // two client's calls
+	stepEnd      = 'E' // the answer
+)
+
+// newPlan draws the steps of one ask. A rejected call comes once at most, before anything has loaded its tool.
+func newPlan(random *rand.Rand) string {
+	var plan strings.Builder
+	if random.IntN(4) == 0 {
+		plan.WriteByte(stepUnloaded)
+	}
+	for range random.IntN(5) {
+		plan.WriteByte([]byte{stepSearch, stepSpeak, stepMixed, stepCall, stepPair}[random.IntN(5)])
+	}
+	plan.WriteByte(stepEnd)
+	return plan.String()
+}
+
+// visible returns what the client must see of the plan from a step on: text, calls, and the step behind.
+func visible(conversation string, plan string, step int) (text string, calls []string, next int) {
+	for ; step < len(plan); step++ {
+		switch plan[step] {
+		case stepSpeak:
+			text += fmt.Sprintf("words %d. ", step)
+		case stepMixed, stepCall:
+			return text, []string{callID(conversation, step, 1)}, step + 1
+		case stepPair:
+			return text, []string{callID(conversation, step, 1), callID(conversation, step, 2)}, step + 1
+		case stepEnd:
+			return text + "the end of " + conversation, nil, step + 1
+		}
+	}
+	return text, calls, step
+}
+
+func callID(conversation string, step, n int) string {
+	return fmt.Sprintf("call_%s_%d_%d", conversation, step, n)
+}
+
+var (
+	soakPlan = regexp.MustCompile(`ask (\w+) \[(\w+)\]`)
+	soakStep = regexp.MustCompile(`call_(\w+)_(\d+)_\d+`)
+)
+
+// playSoak answers a request by the plan in its last user message. Which step is next, the calls that the request holds tell.
+func playSoak(r upstreamtest.Request) upstreamtest.Answer {
+	body := string(r.Body)
+	asks := soakPlan.FindAllStringSubmatch(body, -1)
+	if asks == nil {
+		return upstreamtest.JSON(500, `{"error":{"message":"no plan"}}`)
+	}
+	ask := asks[len(asks)-1]
+	conversation, plan, step := ask[1], ask[2], 0
+	for _, made := range soakStep.FindAllStringSubmatch(body, -1) {
+		if n, err := strconv.Atoi(made[2]); err == nil && made[1] == conversation {
+			step = max(step, n+1)
+		}
+	}
+	if step >= len(plan) {
+		return upstreamtest.JSON(500, `{"error":{"message":"the plan is over"}}`)
+	}
+	search := func(n int) upstreamtest.TurnOption {
+		return upstreamtest.Call(callID(conversation, step, n), "tool_search", fmt.Sprintf(`{"query":"select:tool_%02d"}`, 10+step))
+	}
+	read := func(n int) upstreamtest.TurnOption {
+		return upstreamtest.Call(callID(conversation, step, n), "read_file", fmt.Sprintf(`{"step":%d}`, step))
+	}
+	var turn []upstreamtest.TurnOption
+	switch plan[step] {
+	case stepSearch:
+		turn = append(turn, search(0))
+	case stepUnloaded:
+		turn = append(turn, upstreamtest.Call(callID(conversation, step, 0), "tool_39", `{}`))
+	case stepSpeak:
+		turn = append(turn, upstreamtest.Text(fmt.Sprintf("words %d. ", step)), search(0))
+	case stepMixed:
+		turn = append(turn, search(0), read(1))
+	case stepCall:
+		turn = append(turn, read(1))
+	case stepPair:
+		turn = append(turn, read(1), read(2))
+	case stepEnd:
+		turn = append(turn, upstreamtest.Text("the end of "+conversation))
+	}
+	return upstreamtest.Reply(turn...)
+}
+
+// soaker is one client with its own history.
+type soaker struct {
+	rig       *rig
+	responses bool
+	random    *rand.Rand
+	history   []string
+	tools     string
+}
+
+// send has one exchange and returns the text and the ids of the calls; the turn joins the history.
+func (s *soaker) send() (text string, calls []string, err error) {
+	stream := s.random.IntN(2) == 0
+	path, body := chatPath, fmt.Sprintf(`{"model":"m","stream":%v,"messages":[%s],"tools":%s}`, stream, strings.Join(s.history, ","), s.tools)
+	if s.responses {
+		path, body = responsesPath, fmt.Sprintf(`{"model":"m","stream":%v,"store":false,"include":["reasoning.encrypted_content"],"input":[%s],"tools":%s}`, stream, strings.Join(s.history, ","), s.tools)
+	}
+	a := s.rig.post(path, body)
+	if a.status != 200 || a.err != nil {
+		return "", nil, fmt.Errorf("status %d, %v: %s", a.status, a.err, a.body)
+	}
+	if strings.Contains(a.body, "tool_search\"") && !strings.Contains(a.body, `"tool_search":{"rounds"`) || strings.Contains(a.body, "available_deferred") {
+		return "", nil, fmt.Errorf("the search shows: %s", a.body)
+	}
+	if !s.responses {
+		message := a.get("choices.0.message").Raw
+		if stream {
+			message = string(upstreamtest.AccumulateChat([]byte(a.body)))
+		}
+		s.history = append(s.history, message)
+		m := gjson.Parse(message)
+		m.Get("tool_calls.#.id").ForEach(func(_, id gjson.Result) bool {
+			calls = append(calls, id.String())
+			return true
+		})
+		return m.Get("content").String(), calls, nil
+	}
+	output := a.get("output")
+	if stream {
+		output = gjson.ParseBytes(upstreamtest.AccumulateResponses([]byte(a.body)))
+	}
+	output.ForEach(func(_, item gjson.Result) bool {
+		s.history = append(s.history, item.Raw)
+		switch item.Get("type").String() {
+		case "message":
+			text += item.Get("content.0.text").String()
+		case "function_call":
+			calls = append(calls, item.Get("call_id").String())
+		}
+		return true
+	})
+	return text, calls, nil
+}
+
+func (s *soaker) result(id string) {
+	if s.responses {
+		s.history = append(s.history, `{"type":"function_call_output","call_id":"`+id+`","output":"done"}`)
+		return
+	}
+	s.history = append(s.history, `{"role":"tool","tool_call_id":"`+id+`","content":"done"}`)
+}
+
+// converse has several asks, and returns what was not as it must be.
+func (s *soaker) converse(name string) error {
+	for n := range 1 + s.random.IntN(3) {
+		conversation, plan := fmt.Sprintf("%sask%d", name, n), newPlan(s.random)
+		s.history = append(s.history, fmt.Sprintf(`{"role":"user","content":"ask %s [%s]"}`, conversation, plan))
+		for step := 0; step < len(plan); {
+			wantText, wantCalls, next := visible(conversation, plan, step)
+			text, calls, err := s.send()
+			if err != nil {
+				return fmt.Errorf("%s step %d of %s: %w", conversation, step, plan, err)
+			}
+			if text != wantText || !slices.Equal(calls, wantCalls) {
+				return fmt.Errorf("%s step %d of %s: the client sees %q %q, must see %q %q", conversation, step, plan, text, calls, wantText, wantCalls)
+			}
+			for _, id := range calls {
+				s.result(id)
+			}
+			step = next
+		}
+	}
+	return nil
+}
+
+// TestSoak has many conversations at once through the whole proxy, in front of the strict upstream, and compares what each
+// client sees with what it must see. SOAK sets how many.
+func TestSoak(t *testing.T) {
+	conversations := 150
+	if n, err := strconv.Atoi(os.Getenv("SOAK")); err == nil {
+		conversations = n
+	}
+	server := upstreamtest.New(t, upstreamtest.Responding(playSoak))
+	r := newRig(t, nil)
+	r.url = newAppAt(t, server.URL, "--set", "skills.tool_search_always_loaded=read_file")
+	functions, flats := []string{function("read_file")}, []string{flat("read_file")}
+	for i := range 40 {
+		functions = append(functions, function(fmt.Sprintf("tool_%02d", i)))
+		flats = append(flats, flat(fmt.Sprintf("tool_%02d", i)))
+	}
+	start := time.Now()
+	numbers := make(chan int)
+	failures := make(chan error, conversations)
+	var group sync.WaitGroup
+	for range 16 {
+		group.Go(func() {
+			for i := range numbers {
+				s := &soaker{rig: r, responses: i%2 == 1, random: rand.New(rand.NewPCG(uint64(i), 7)), tools: "[" + strings.Join(functions, ",") + "]"}
+				if s.responses {
+					s.tools = "[" + strings.Join(flats, ",") + "]"
+				}
+				if err := s.converse(fmt.Sprint("c", i)); err != nil {
+					failures <- err
+				}
+			}
+		})
+	}
+	for i := range conversations {
+		numbers <- i
+		if i > 0 && i%1000 == 0 {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			t.Logf("%d conversations after %v, heap %d MiB, %d goroutines", i, time.Since(start).Round(time.Second), m.HeapAlloc>>20, runtime.NumGoroutine())
+		}
+	}
+	close(numbers)
+	group.Wait()
+	close(failures)
+	n := 0
+	for err := range failures {
+		if n++; n <= 5 {
+			t.Error(err)
+		}
+	}
+	t.Logf("%d conversations, %d not as they must be, %v", conversations, n, time.Since(start).Round(time.Millisecond))
+}
