@@ -229,7 +229,7 @@ func measureSpeed(out io.Writer, all []projection.Tool) {
 				for w := range words {
 					description := strings.Fields(tools[(i*31+w*17)%size].Description)
 					if len(description) > 0 {
-						text = append(text, description[(i+w)%len(description)])
+						text = append(text, firstWord(description[(i+w)%len(description)]))
 					}
 				}
 				query := strings.Join(text, " ")
@@ -243,6 +243,15 @@ func measureSpeed(out io.Writer, all []projection.Tool) {
 		}
 		runtime.KeepAlive(index)
 	}
+}
+
+// firstWord cuts what stands between two blanks to a word: Chinese puts no blanks between its words.
+func firstWord(text string) string {
+	runes := []rune(text)
+	if i := slices.IndexFunc(runes, func(r rune) bool { return r > 0x2e80 }); i >= 0 {
+		return string(runes[:min(len(runes), i+4)])
+	}
+	return text
 }
 
 func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }

@@ -226,6 +226,16 @@ func TestDebugHeaders(t *testing.T) {
 	}
 }
 
+func TestAnAlwaysLoadedNameThatNoRequestHasIsWarnedOfOnce(t *testing.T) {
+	r := newRig(t, []string{"skills.tool_search_always_loaded=read_fil,get_*,nothing_*"}, okAnswer, okAnswer, okAnswer)
+	for range 3 {
+		r.post(chatPath, chat("", user, threeTools))
+	}
+	if n := r.logs.FilterMessageSnippet("always_loaded").FilterField(zap.String("name", "read_fil")).Len(); n != 1 || r.logs.FilterMessageSnippet("always_loaded").Len() != 1 {
+		t.Errorf("%d warnings: %v", n, r.logs.All())
+	}
+}
+
 func TestScopeAndKeepUsed(t *testing.T) {
 	second := user + "," + results("w1", "send_mail") + `,{"role":"assistant","content":"sent"},{"role":"user","content":"and now?"}`
 	for setting, want := range map[string]string{

@@ -28,6 +28,8 @@ type Plan struct {
 	Keep []bool
 	// Deferred are the names in the directory, in its order.
 	Deferred []string
+	// Missing are the names of always-loaded tools that the request does not hold.
+	Missing []string
 	// Collision says that a real tool bears the name of the virtual one.
 	Collision bool
 
@@ -65,6 +67,11 @@ func (p *Policy) Plan(r Request) *Plan {
 			plan.Keep[i] = true
 		} else {
 			plan.Deferred = append(plan.Deferred, name)
+		}
+	}
+	for _, name := range p.AlwaysLoaded {
+		if always.exact[name] && !slices.Contains(r.Names, name) {
+			plan.Missing = append(plan.Missing, name)
 		}
 	}
 	slices.SortFunc(plan.Deferred, compareNames)

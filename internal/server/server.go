@@ -68,20 +68,21 @@ func dialectOf(path string) openai.Dialect {
 }
 
 func (s *server) route(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
 	d := dialectOf(r.URL.Path)
 	switch {
 	case r.Method == http.MethodConnect:
-		s.refuse(w, r, http.StatusMethodNotAllowed, "method_not_allowed", "this is no forward proxy: CONNECT is not allowed")
+		s.refuse(w, r, start, http.StatusMethodNotAllowed, "method_not_allowed", "this is no forward proxy: CONNECT is not allowed")
 	case d == nil || !s.Engine.Active(r):
 		s.pass(w, r)
 	case isUpgrade(r):
 		w.Header().Set("Upgrade", "HTTP/1.1")
-		s.refuse(w, r, http.StatusUpgradeRequired, "websocket_not_supported",
+		s.refuse(w, r, start, http.StatusUpgradeRequired, "websocket_not_supported",
 			"WebSocket transport is not supported on "+r.URL.Path+" while tool search is on: use POST over HTTP")
 	case r.Method != http.MethodPost:
 		s.pass(w, r)
 	default:
-		s.intercept(w, r, d)
+		s.intercept(w, r, d, start)
 	}
 }
 
@@ -111,7 +112,7 @@ func (s *server) observe(w middleware.WrapResponseWriter, r *http.Request, start
 }
 
 // intercept reads the body and hands the request to the engine.
-func (s *server) intercept(w http.ResponseWriter, r *http.Request, d openai.Dialect) {
+func (s *server) intercept(w http.ResponseWriter, r *http.Request, d openai.Dialect, start time.Time) {
 	body, err := s.readBody(w, r)
 	var large *tooLarge
 	switch {
@@ -120,18 +121,18 @@ func (s *server) intercept(w http.ResponseWriter, r *http.Request, d openai.Dial
 	case errors.As(err, &large):
 		// What is left of the body is not worth reading.
 		w.Header().Set("Connection", "close")
-		s.refuse(w, r, http.StatusRequestEntityTooLarge, "request_too_large", err.Error())
+		s.refuse(w, r, start, http.StatusRequestEntityTooLarge, "request_too_large", err.Error())
 	default:
 		w.Header().Set("Connection", "close")
-		s.refuse(w, r, http.StatusBadRequest, "incomplete_body", err.Error())
+		s.refuse(w, r, start, http.StatusBadRequest, "incomplete_body", err.Error())
 	}
 }
 
 // refuse answers with an error object of the proxy's own.
-func (s *server) refuse(w http.ResponseWriter, r *http.Request, status int, code, message string) {
+func (s *server) refuse(w http.ResponseWriter, r *http.Request, start time.Time, status int, code, message string) {
 	counted := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
 	WriteError(counted, status, "invalid_request_error", code, message)
-	s.observe(counted, r, time.Now(), code)
+	s.observe(counted, r, start, code)
 }
 
 // WriteError answers with an error object in the form of the OpenAI API.

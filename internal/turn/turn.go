@@ -12,6 +12,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -73,6 +74,14 @@ type Engine struct {
 	catalogs catalogs
 	policies policies
 	latch    latch
+	missing  sync.Map // always-loaded names that were warned of
+}
+
+// warnMissing says once that an always-loaded name is no tool of a request: it may be misspelt.
+func (e *Engine) warnMissing(name string) {
+	if _, warned := e.missing.LoadOrStore(name, true); !warned {
+		e.Log.Warn("a tool of tool_search_always_loaded is not among the tools of a request; this is said once", zap.String("name", name))
+	}
 }
 
 // New makes an engine.
@@ -242,6 +251,9 @@ func (t *turn) prepare() (openai.Reason, error) {
 	}
 	t.plan = t.catalog.plan(t.policy, &view.Choice, t.ask.prefetched(t.policy), t.dialect)
 	t.report.Tools, t.report.Deferred = len(t.plan.Names), len(t.plan.Deferred)
+	for _, name := range t.plan.Missing {
+		t.engine.warnMissing(name)
+	}
 	switch {
 	case t.plan.Collision:
 		t.engine.Log.Error("a tool of the request bears the name of the virtual tool: sending the full tools",
