@@ -107,9 +107,7 @@ func (t *turn) findAsk() (*ask, error) {
 		for i, n := range names {
 			keys[i] = n.key
 		}
-		ctx, cancel := context.WithTimeout(t.request.Context(), storeTime)
-		s, key, index, err := t.engine.Sessions.Find(ctx, keys...)
-		cancel()
+		s, key, index, err := t.engine.Sessions.Find(t.request.Context(), keys...)
 		switch {
 		case err == nil:
 			a.known, a.key, a.id = true, key, s.ID
@@ -276,8 +274,11 @@ func (t *turn) trimLoaded() {
 // save stores the ask when there is something to remember: the answer handed out calls, so that the ask goes on, or hidden
 // rounds took place. It comes before the end of the answer, so that the client's next request finds it.
 func (t *turn) save(last openai.Round) {
-	splices := t.dialect.Splices(t.view, t.rounds, t.results, last)
-	_, visible := last.Hidden()
+	hidden, visible := last.Hidden()
+	var splices []openai.Splice
+	if len(t.rounds) > 0 || len(hidden) > 0 {
+		splices = t.dialect.Splices(t.view, t.rounds, t.results, last)
+	}
 	keepsLoaded := t.policy.Conversation && len(t.loaded) > 0
 	if len(splices) == 0 && visible == 0 && !keepsLoaded && !(len(t.rounds) > 0 && last.ResponseID != "") {
 		return

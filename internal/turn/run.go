@@ -411,8 +411,10 @@ func (t *turn) deliver(resp *http.Response, round openai.Round, streamed bool) {
 
 // debugHeaders tells what the projection did, if the operator allows it.
 func (t *turn) debugHeaders() {
-	allowed := t.policy.DebugHeaders
-	set := func(name string, n int) { t.client.debug("X-Tool-Search-"+name, strconv.Itoa(n), allowed) }
+	if !t.policy.DebugHeaders {
+		return
+	}
+	set := func(name string, n int) { t.client.debug("X-Tool-Search-"+name, strconv.Itoa(n), true) }
 	sent := 0
 	if n := len(t.report.Rounds); n > 0 {
 		sent = t.report.Rounds[n-1].Sent
