@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"tool-search-proxy/internal/idle"
 	"tool-search-proxy/internal/openai"
 )
 
@@ -290,12 +291,12 @@ func (t *turn) failInBand(resp *http.Response, f openai.Failure, streamed bool) 
 // readStream feeds a streamed round to the answer and gives the client what it may see, as it comes.
 func (t *turn) readStream(ctx context.Context, cancel context.CancelCauseFunc, resp *http.Response, note *RoundReport,
 	started time.Time) (openai.Round, error) {
-	idle := t.engine.IdleTimeout
-	silence := time.AfterFunc(idle, func() { cancel(errSilent) })
-	defer silence.Stop()
+	silence := idle.New(t.engine.IdleTimeout, func() { cancel(errSilent) })
+	defer func() { silence.Stop() }()
 	reader := openai.NewEventReader(resp.Body, int(t.engine.MaxEventBytes))
 	var out []byte
 	for {
+		silence.Wait()
 		ev, err := reader.Next()
 		if err != nil {
 			if t.answer.Progress() != openai.Running || err == io.EOF {
@@ -318,10 +319,10 @@ func (t *turn) readStream(ctx context.Context, cancel context.CancelCauseFunc, r
 			continue
 		}
 		if progress == openai.Ending {
-			silence.Reset(min(endGrace, idle))
-		} else {
-			silence.Reset(idle)
+			silence.Stop()
+			silence = idle.New(min(endGrace, t.engine.IdleTimeout), func() { cancel(errSilent) })
 		}
+		silence.Done() // a client that reads slowly is no silence
 		if len(out) > 0 {
 			t.openWith(resp)
 			if err := t.client.events(out); err != nil {
@@ -358,8 +359,9 @@ func (t *turn) readError(ctx context.Context, err error) error {
 
 // readWhole reads an answer that is not streamed.
 func (t *turn) readWhole(ctx context.Context, cancel context.CancelCauseFunc, resp *http.Response) (openai.Round, error) {
-	silence := time.AfterFunc(t.engine.IdleTimeout, func() { cancel(errSilent) })
+	silence := idle.New(t.engine.IdleTimeout, func() { cancel(errSilent) })
 	defer silence.Stop()
+	silence.Wait()
 	limit := t.engine.MaxAnswerBytes
 	size := min(max(resp.ContentLength, 0), limit, 1<<20)
 	body := make([]byte, 0, size+512)
@@ -370,7 +372,7 @@ func (t *turn) readWhole(ctx context.Context, cancel context.CancelCauseFunc, re
 		n, err := resp.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		if n > 0 {
-			silence.Reset(t.engine.IdleTimeout)
+			silence.Wait()
 		}
 		if int64(len(body)) > limit {
 			return openai.Round{}, errLarge

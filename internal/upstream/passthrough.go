@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"tool-search-proxy/internal/idle"
 )
 
 // Passthrough returns the handler that forwards a request as it is, whatever it is. refuse answers where the upstream
@@ -83,19 +85,16 @@ func (b *buffers) Put(buffer []byte) { b.pool.Put((*[bufferSize]byte)(buffer)) }
 // counts: a client that reads slowly is no silence.
 type watched struct {
 	io.ReadCloser
-	limit   time.Duration
-	silence *time.Timer
+	silence *idle.Timer
 }
 
 func newWatched(body io.ReadCloser, limit time.Duration) *watched {
-	silence := time.AfterFunc(limit, func() { _ = body.Close() })
-	silence.Stop()
-	return &watched{body, limit, silence}
+	return &watched{body, idle.New(limit, func() { _ = body.Close() })}
 }
 
 func (w *watched) Read(p []byte) (int, error) {
-	w.silence.Reset(w.limit)
-	defer w.silence.Stop()
+	w.silence.Wait()
+	defer w.silence.Done()
 	return w.ReadCloser.Read(p)
 }
 
