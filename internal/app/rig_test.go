@@ -76,10 +76,16 @@ func newRig(t *testing.T, settings []string, answers ...answer) *rig {
 	r := &rig{T: t, answers: answers, gone: make(chan int, 64)}
 	upstream := httptest.NewServer(r)
 	t.Cleanup(upstream.Close)
+	r.app, r.url, r.logs = startProxy(t, upstream.URL+"/v1", append([]string{"skills.tool_search_always_loaded=read_file"}, settings...))
+	return r
+}
+
+// startProxy starts the proxy in front of an upstream, with tool search on and the given settings, as section.key=value.
+func startProxy(t *testing.T, upstream string, settings []string) (app *App, url string, logs *observer.ObservedLogs) {
+	t.Helper()
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	config.AddFlags(flags)
-	arguments := []string{"--config", os.DevNull, "--upstream", upstream.URL + "/v1", "--tool-search",
-		"--set", "skills.tool_search_always_loaded=read_file", "--set", "upstream.idle_timeout=10s"}
+	arguments := []string{"--config", os.DevNull, "--upstream", upstream, "--tool-search", "--set", "upstream.idle_timeout=10s"}
 	for _, setting := range settings {
 		arguments = append(arguments, "--set", setting)
 	}
@@ -91,16 +97,14 @@ func newRig(t *testing.T, settings []string, answers ...answer) *rig {
 		t.Fatal(err)
 	}
 	core, logs := observer.New(zapcore.DebugLevel)
-	r.logs = logs
 	log := zap.New(core)
-	if r.app, err = New(t.Context(), Options{Config: config.NewLive(c, flags, log, nil), Log: log, Version: "test"}); err != nil {
+	if app, err = New(t.Context(), Options{Config: config.NewLive(c, flags, log, nil), Log: log, Version: "test"}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = r.app.Close() })
-	proxy := httptest.NewServer(r.app.Clients)
+	t.Cleanup(func() { _ = app.Close() })
+	proxy := httptest.NewServer(app.Clients)
 	t.Cleanup(proxy.Close)
-	r.url = proxy.URL
-	return r
+	return app, proxy.URL, logs
 }
 
 // ServeHTTP is the upstream.

@@ -506,6 +506,12 @@ func (a *chatAnswer) calls(dst []byte, ev Event, c *chunk, finishes bool) []byte
 			e.index == strconv.Itoa(a.indexOf(call)) && a.options.Decode == nil
 		pieces = append(pieces, piece{call, at})
 	}
+	// A new call may have settled the names of those before it: they go first.
+	for _, call := range a.round.calls {
+		if call.settled && !call.class.Hidden() {
+			dst = a.showWaiting(dst, call)
+		}
+	}
 	if asItCame {
 		for _, p := range pieces {
 			p.call.shown = true
@@ -529,7 +535,6 @@ func (a *chatAnswer) calls(dst []byte, ev Event, c *chunk, finishes bool) []byte
 		case p.call.settled && p.call.class.Hidden():
 			p.call.waiting = nil
 		case p.call.settled:
-			dst = a.showWaiting(dst, p.call)
 			now = append(now, a.visibleEntry(p.call, c.data, p.entry))
 			shown = append(shown, p.call)
 		default:

@@ -215,6 +215,10 @@ func TestChatStream(t *testing.T) {
 			".", ".", "more")},
 			chatClient{id: "c1", model: "m-c1", finish: "tool_calls", done: 1, calls: []clientCall{{"a", "read_file",
 				"{}"}}}, ""},
+		{"a call without arguments whose name begins a hidden one, then another", [][]byte{
+			chunks("c1", callDelta("0", "a", "send", ""), callDelta("1", "b", "read_file", "{}"), "=tool_calls", ".")},
+			chatClient{id: "c1", model: "m-c1", finish: "tool_calls", done: 1, calls: []clientCall{{"a", "send", ""},
+				{"b", "read_file", "{}"}}}, ""},
 		{"everything in one chunk", [][]byte{
 			chunks("c1", `!`+identity("c1")+`"choices":[{"index":0,"delta":{"role":"assistant","content":"Look. ",`+
 				`"tool_calls":[{"index":0,"id":"s1",`+
