@@ -284,8 +284,8 @@ func virtualParameters(strict string) string {
 // Compose implements Dialect.
 func (d chat) Compose(v *View, p Projection) []byte {
 	edits := v.toolEdits(p)
-	if p.Directory != "" {
-		edits = append(edits, d.directoryEdit(v, p.Directory))
+	if p.Directory != nil {
+		edits = d.directoryEdits(edits, v, p.Directory)
 	}
 	edits = append(edits, d.spliceEdits(v, p.Splices)...)
 	if p.Encode != nil {
@@ -315,7 +315,7 @@ func (v *View) write(edits []Edit, p Projection) []byte {
 
 // toolEdits replaces the tools array and the choice.
 func (v *View) toolEdits(p Projection) []Edit {
-	var edits []Edit
+	edits := make([]Edit, 0, 4)
 	if len(p.Tools) > 0 {
 		edits = append(edits, Edit{v.tools, p.Tools})
 	}
@@ -345,45 +345,50 @@ func withoutTools(body []byte) []byte {
 	return append(out, '}')
 }
 
-// directoryEdit joins the directory to the leading system message, or adds one.
-func (chat) directoryEdit(v *View, directory string) Edit {
+// directoryEdits joins the directory to the leading system message, or adds one.
+func (chat) directoryEdits(edits []Edit, v *View, directory []byte) []Edit {
 	if len(v.Items) > 0 && v.Items[0].Kind == KindSystem {
-		if e, ok := appendText(v.Body, v.Items[0], directory, "text"); ok {
-			return e
+		if with, ok := textEdits(edits, v.Body, v.Items[0], directory, "text"); ok {
+			return with
 		}
 	}
-	message := AppendString([]byte(`{"role":"system","content":`), directory)
+	message := append([]byte(`{"role":"system","content":`), directory...)
 	message = append(message, '}')
 	if len(v.Items) > 0 {
 		message = append(message, ',')
 	}
-	return insert(v.items.Start+1, message)
+	return append(edits, insert(v.items.Start+1, message))
 }
 
-// appendText joins text to the content of a message: inside a string, or as a new part behind the others, which leaves the
-// client's cache breakpoints where they are.
-func appendText(b []byte, message Item, addition, partType string) (Edit, bool) {
+// textEdits joins text, a raw JSON string, to the content of a message: inside a string, or as a new part behind the others,
+// which leaves the client's cache breakpoints where they are.
+func textEdits(edits []Edit, b []byte, message Item, addition []byte, partType string) (_ []Edit, ok bool) {
 	content := message.Content
 	switch {
 	case isString(b, content):
-		with := make([]byte, 0, len(addition)+len(addition)/16+16)
-		if content.End-content.Start > 2 {
-			with = append(with, `\n\n`...)
-		}
-		return insert(content.End-1, appendInner(with, addition)), true
+		return joinString(edits, content, addition), true
 	case startsWith(b, content, '['):
-		part := AppendString([]byte(`{"type":"`+partType+`","text":`), addition)
-		return appendElements(b, content, append(part, '}')), true
+		part := append([]byte(`{"type":"`+partType+`","text":`), addition...)
+		return append(edits, appendElements(b, content, append(part, '}'))), true
 	case content.Absent():
-		with := AppendString([]byte(`"content":`), addition)
+		with := append([]byte(`"content":`), addition...)
 		if skipSpace(b, message.Start+1) != message.End-1 {
 			with = append(with, ',')
 		}
-		return insert(message.Start+1, with), true
+		return append(edits, insert(message.Start+1, with)), true
 	case isNull(b, content):
-		return Edit{content, AppendString(nil, addition)}, true
+		return append(edits, Edit{content, addition}), true
 	}
-	return Edit{}, false
+	return edits, false
+}
+
+// joinString joins a raw JSON string to the one at the range, behind an empty line if there is something before it.
+func joinString(edits []Edit, at Range, addition []byte) []Edit {
+	end := at.End - 1
+	if at.End-at.Start > 2 {
+		edits = append(edits, insert(end, []byte(`\n\n`)))
+	}
+	return append(edits, insert(end, addition[1:len(addition)-1]))
 }
 
 // renameEdits encodes the names of tools in the client's history and in tool_choice.

@@ -41,6 +41,7 @@ type chatRound struct {
 	refused  bool
 	failure  *Failure
 	whole    []byte // body of an answer that is not streamed
+	at       wholeRanges
 	written  []TextCall
 	prefix   *TextCallPrefix
 	waiting  []byte // chunks whose text may still become text calls
@@ -80,7 +81,7 @@ func (a *chatAnswer) Begin(names Names) {
 			a.usageOwn = r.usageOwn
 		}
 		if r.whole != nil {
-			message := []byte(gjson.GetBytes(r.whole, "choices.0.message").Raw)
+			message := r.at.message.Of(r.whole)
 			if content := find(message, 0, "content"); len(r.written) > 0 {
 				message = applyEdits(nil, message, []Edit{{content, []byte("null")}}) // calls are no text
 			}
@@ -776,49 +777,90 @@ func (a *chatAnswer) visibleEntry(call *chatStreamCall, b []byte, at Range) []by
 	return applyEdits(nil, at.Of(b), edits)
 }
 
+// wholeRanges says where things stand in a whole answer.
+type wholeRanges struct{ choice, reason, message, usage, err Range }
+
+// read finds the parts of a body; what is not there, or not of its kind, stays absent.
+func (w *wholeRanges) read(b []byte) {
+	var choices Range
+	eachValue(b, skipSpace(b, 0), func(key []byte, value Range) {
+		switch string(key) {
+		case "choices":
+			choices = value
+		case "usage":
+			w.usage = value
+		case "error":
+			w.err = value
+		}
+	})
+	if !startsWith(b, choices, '[') || emptyArray(b, choices) {
+		return
+	}
+	start := skipSpace(b, choices.Start+1)
+	w.choice = Range{start, skipValue(b, start)}
+	eachValue(b, start, func(key []byte, value Range) {
+		switch string(key) {
+		case "finish_reason":
+			w.reason = value
+		case "message":
+			w.message = value
+		}
+	})
+	if !startsWith(b, w.message, '{') {
+		w.message = Range{}
+	}
+}
+
 func (a *chatAnswer) Whole(body []byte) {
 	r := a.round
 	r.whole = body
-	r.usage = rawOrNil(gjson.GetBytes(body, "usage"))
-	root := gjson.ParseBytes(body)
-	if e := root.Get("error"); e.Exists() && e.Type != gjson.Null {
+	r.at.read(body)
+	if !isNull(body, r.at.usage) {
+		r.usage = r.at.usage.Of(body)
+	}
+	if !isNull(body, r.at.err) {
 		r.failure = readFailure(body)
 		return
 	}
-	choice := root.Get("choices.0")
-	r.reason = choice.Get("finish_reason").String()
-	r.done = choice.Exists()
-	message := choice.Get("message")
-	r.refused = message.Get("refusal").String() != ""
-	message.ForEach(func(key, value gjson.Result) bool {
-		if name := key.String(); name != "tool_calls" && name != "role" {
-			r.message.add([]byte(value.Raw), []byte(name), Range{0, len(value.Raw)})
+	r.reason = text(body, r.at.reason)
+	r.done = !r.at.choice.Absent()
+	if r.at.message.Absent() {
+		return
+	}
+	var calls Range
+	eachValue(body, r.at.message.Start, func(key []byte, value Range) {
+		switch string(key) {
+		case "role":
+		case "tool_calls":
+			calls = value
+		case "refusal":
+			r.refused = text(body, value) != ""
+			fallthrough
+		default:
+			r.message.add(body, key, value)
 		}
-		return true
 	})
-	message.Get("tool_calls").ForEach(func(_, value gjson.Result) bool {
-		raw := []byte(value.Raw)
-		if raw[0] != '{' {
-			return true
+	if startsWith(body, calls, '[') {
+		for _, at := range elements(body, calls.Start) {
+			a.wholeCall(at.Of(body))
 		}
-		var e callEntry
-		e.read(raw, Range{0, len(raw)})
-		call := &chatStreamCall{custom: e.custom, raw: raw}
-		r.calls = append(r.calls, call)
-		a.take(call, raw, &e)
-		a.settle(call)
-		return true
-	})
+	}
 	if a.options.TextCalls && len(r.calls) == 0 {
 		a.readTextCalls()
 	}
 }
 
-func rawOrNil(v gjson.Result) []byte {
-	if !v.Exists() || v.Type == gjson.Null {
-		return nil
+// wholeCall takes one call of a whole answer.
+func (a *chatAnswer) wholeCall(raw []byte) {
+	if raw[0] != '{' {
+		return
 	}
-	return []byte(v.Raw)
+	var e callEntry
+	e.read(raw, Range{0, len(raw)})
+	call := &chatStreamCall{custom: e.custom, raw: raw}
+	a.round.calls = append(a.round.calls, call)
+	a.take(call, raw, &e)
+	a.settle(call)
 }
 
 // readTextCalls looks for calls that the model wrote as text.
@@ -891,7 +933,7 @@ func (a *chatAnswer) replay() []byte {
 	}
 	if r.whole != nil && len(r.written) == 0 {
 		// A whole message goes back as it came, but for arguments that would be refused.
-		raw := []byte(gjson.GetBytes(r.whole, "choices.0.message").Raw)
+		raw := r.at.message.Of(r.whole)
 		calls := find(raw, 0, "tool_calls")
 		return applyEdits(nil, raw, []Edit{{calls, r.rawCalls()}})
 	}
@@ -1061,24 +1103,21 @@ func (a *chatAnswer) Body() []byte {
 	for _, call := range r.calls {
 		hidden = hidden || call.class.Hidden()
 	}
-	message := gjson.GetBytes(r.whole, "choices.0.message")
-	if !hidden && a.rounds == 1 && len(r.written) == 0 && a.options.Decode == nil || !message.IsObject() {
+	if !hidden && a.rounds == 1 && len(r.written) == 0 && a.options.Decode == nil || r.at.message.Absent() {
 		return r.whole
 	}
-	var edits []Edit
-	at := Range{message.Index, message.Index + len(message.Raw)}
-	edits = append(edits, Edit{at, a.joinMessages(message)})
+	edits := []Edit{{r.at.message, a.joinMessages(gjson.ParseBytes(r.at.message.Of(r.whole)))}}
 	if reason := a.finishReason(); reason != r.reason {
-		if v := gjson.GetBytes(r.whole, "choices.0.finish_reason"); v.Exists() {
-			edits = append(edits, Edit{Range{v.Index, v.Index + len(v.Raw)}, AppendString(nil, reason)})
+		if !r.at.reason.Absent() {
+			edits = append(edits, Edit{r.at.reason, AppendString(nil, reason)})
 		} else {
 			with := append(AppendString([]byte(`"finish_reason":`), reason), ',')
-			edits = append(edits, insert(gjson.GetBytes(r.whole, "choices.0").Index+1, with))
+			edits = append(edits, insert(r.at.choice.Start+1, with))
 		}
 	}
 	if usage := sumUsage(r.usage, a.usages, a.rounds, a.options); usage != nil {
-		if v := gjson.GetBytes(r.whole, "usage"); v.Exists() {
-			edits = append(edits, Edit{Range{v.Index, v.Index + len(v.Raw)}, usage})
+		if !r.at.usage.Absent() {
+			edits = append(edits, Edit{r.at.usage, usage})
 		} else {
 			end := bytes.LastIndexByte(r.whole, '}')
 			edits = append(edits, insert(end, append([]byte(`,"usage":`), usage...)))

@@ -925,6 +925,43 @@ func TestChatDecodeTextCalls(t *testing.T) {
 	}
 }
 
+// FuzzChatWhole feeds anything as two whole answers: what is sent on is JSON if what came is, and the virtual tool is never
+// called at the client.
+func FuzzChatWhole(f *testing.F) {
+	answer := func(message string) []byte {
+		return []byte(`{"id":"c","choices":[{"message":` + message + `,"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":1}}`)
+	}
+	search := `{"role":"assistant","content":"a","tool_calls":[{"id":"s","function":{"name":"tool_search","arguments":"{}"}}]}`
+	f.Add(answer(search), answer(`{"content":"b","refusal":null}`), false)
+	f.Add(answer(`{"content":"{\"tool\":\"tool_search\"}"}`), answer(`{"content":[{"text":"b"}],"tool_calls":[1]}`), true)
+	f.Add([]byte(`{"choices":[{"message":{"content":}}]}`), []byte(`{"choices":[{"message":{"a":1},"finish_reason":}],"usage":`), false)
+	f.Add([]byte(` {"choices":[],"error":"x"}`), []byte(`{"choices":[1],"usage":2,"error":null}`), false)
+	f.Fuzz(func(t *testing.T, first, second []byte, textCalls bool) {
+		v := chatView(t, chatRequest)
+		a := Chat.NewAnswer(v, AnswerOptions{TextCalls: textCalls, UsageDetails: true, Known: func(string) bool { return true }})
+		for _, raw := range [][]byte{first, second} {
+			a.Begin(weatherAndMail)
+			a.Whole(raw)
+			if r := a.End(); gjson.ValidBytes(raw) && !gjson.Valid("["+string(r.items)+"]") {
+				t.Fatalf("%s is replayed as %s", raw, r.items)
+			}
+		}
+		body := a.Body()
+		if !gjson.ValidBytes(first) || !gjson.ValidBytes(second) {
+			return
+		}
+		if !gjson.ValidBytes(body) {
+			t.Fatalf("%s and %s become %s", first, second, body)
+		}
+		for _, call := range gjson.GetBytes(body, "choices.0.message.tool_calls").Array() {
+			if f := call.Get("function"); f.IsObject() && f.Get("name").String() == "tool_search" && !call.Get("custom").Exists() &&
+				call.Get("type").String() != "custom" {
+				t.Fatalf("the client got the virtual call: %s", body)
+			}
+		}
+	})
+}
+
 // FuzzChatStream feeds anything as two rounds: the virtual tool is never called at the client, and what is sent on is JSON.
 func FuzzChatStream(f *testing.F) {
 	f.Add(chunks("c1", role, "a", searchDelta("x"), "=tool_calls", "#1", "."), chunks("c2", "b", "=stop", "."), true)

@@ -122,25 +122,25 @@ func TestChatCompose(t *testing.T) {
 		want           string // the messages
 	}{
 		{"PC-050 a system string", `{"role":"system","content":"You <are> X."},{"role":"user","content":"hi"}`,
-			Projection{Directory: directory},
+			Projection{Directory: AppendString(nil, directory)},
 			`{"role":"system","content":"You <are> X.\n\n` + written + `"},{"role":"user","content":"hi"}`},
-		{"an empty system string", `{"role":"developer","content":""}`, Projection{Directory: directory},
+		{"an empty system string", `{"role":"developer","content":""}`, Projection{Directory: AppendString(nil, directory)},
 			`{"role":"developer","content":"` + written + `"}`},
 		{"system parts", `{"role":"system","content":[{"type":"text","text":"X",` +
-			`"cache_control":{"type":"ephemeral"}}]},{"role":"user","content":"hi"}`, Projection{Directory: directory},
+			`"cache_control":{"type":"ephemeral"}}]},{"role":"user","content":"hi"}`, Projection{Directory: AppendString(nil, directory)},
 			`{"role":"system","content":[{"type":"text","text":"X","cache_control":{"type":"ephemeral"}},` +
 				`{"type":"text","text":"` + written + `"}]},{"role":"user","content":"hi"}`},
-		{"empty system parts", `{"role":"system","content":[ ]}`, Projection{Directory: directory},
+		{"empty system parts", `{"role":"system","content":[ ]}`, Projection{Directory: AppendString(nil, directory)},
 			`{"role":"system","content":[ {"type":"text","text":"` + written + `"}]}`},
-		{"a system message that is null", `{"role":"system","content":null}`, Projection{Directory: directory},
+		{"a system message that is null", `{"role":"system","content":null}`, Projection{Directory: AppendString(nil, directory)},
 			`{"role":"system","content":"` + written + `"}`},
-		{"a system message without content", `{"role":"system"}`, Projection{Directory: directory}, `{"content":"` +
+		{"a system message without content", `{"role":"system"}`, Projection{Directory: AppendString(nil, directory)}, `{"content":"` +
 			written + `","role":"system"}`},
-		{"no system message", `{"role":"user","content":"hi"}`, Projection{Directory: directory},
+		{"no system message", `{"role":"user","content":"hi"}`, Projection{Directory: AppendString(nil, directory)},
 			`{"role":"system","content":"` + written + `"},{"role":"user","content":"hi"}`},
-		{"no message", ``, Projection{Directory: directory}, `{"role":"system","content":"` + written + `"}`},
+		{"no message", ``, Projection{Directory: AppendString(nil, directory)}, `{"role":"system","content":"` + written + `"}`},
 		{"a late system message", `{"role":"user","content":"hi"},{"role":"system","content":"X"}`,
-			Projection{Directory: directory},
+			Projection{Directory: AppendString(nil, directory)},
 			`{"role":"system","content":"` + written + `"},{"role":"user","content":"hi"},{"role":"system",` +
 				`"content":"X"}`},
 		{"nothing", `{"role":"user","content":"hi"}`, Projection{}, `{"role":"user","content":"hi"}`},
@@ -360,7 +360,7 @@ func FuzzChatCompose(f *testing.F) {
 		if v.Passthrough != "" {
 			return
 		}
-		out := Chat.Compose(v, Projection{Directory: directory, Splices: splices, Rounds: p.rounds,
+		out := Chat.Compose(v, Projection{Directory: AppendString(nil, directory), Splices: splices, Rounds: p.rounds,
 			Results: p.results[:1],
 			Tools:   []byte(`[{"type":"function","function":{"name":"x"}}]`), Encode: func(s string) string {
 				return s +
@@ -423,7 +423,7 @@ func BenchmarkChatRequest(b *testing.B) {
 		b.ReportAllocs()
 		b.SetBytes(int64(len(body)))
 		for b.Loop() {
-			Chat.Compose(v, Projection{Tools: []byte(`[]`), Directory: "directory"})
+			Chat.Compose(v, Projection{Tools: []byte(`[]`), Directory: []byte(`"directory"`)})
 		}
 	})
 }

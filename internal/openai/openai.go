@@ -156,8 +156,9 @@ type Names interface {
 type Projection struct {
 	// Tools replaces the tools array; nil leaves it, an empty slice removes it with what depends on it.
 	Tools []byte
-	// Directory joins the leading system text.
-	Directory string
+	// Directory joins the leading system text. It is a raw JSON string: with many names, writing it anew for every round
+	// would cost more than everything else.
+	Directory []byte
 	// Mode, if not empty, is the string that replaces tool_choice: an allowed_tools choice that the tools array now
 	// expresses, or a forced choice that has been served.
 	Mode string

@@ -194,8 +194,8 @@ func (responses) VirtualTool(name, strict string) []byte {
 // nothing but the results of the last one, unless the upstream has said that it lacks the calls.
 func (d responses) Compose(v *View, p Projection) []byte {
 	edits := v.toolEdits(p)
-	if p.Directory != "" {
-		edits = append(edits, d.directoryEdit(v, p.Directory))
+	if p.Directory != nil {
+		edits = d.directoryEdits(edits, v, p.Directory)
 	}
 	if p.Encode != nil {
 		edits = append(edits, v.renameEdits(p.Encode)...)
@@ -280,26 +280,22 @@ func (v *View) addMember(name string, value []byte) Edit {
 	return insert(skipSpace(v.Body, 0)+1, with)
 }
 
-// directoryEdit joins the directory to the instructions, or to the leading system message where there are none. Where
+// directoryEdits joins the directory to the instructions, or to the leading system message where there are none. Where
 // the request names state at the upstream, its first item is not the first of the context, and would stay there for
 // good, while instructions are sent anew each time.
-func (responses) directoryEdit(v *View, directory string) Edit {
+func (responses) directoryEdits(edits []Edit, v *View, directory []byte) []Edit {
 	switch {
 	case isString(v.Body, v.instructions):
-		with := appendInner(nil, directory)
-		if v.instructions.End-v.instructions.Start > 2 {
-			with = append([]byte(`\n\n`), with...)
-		}
-		return insert(v.instructions.End-1, with)
+		return joinString(edits, v.instructions, directory)
 	case len(v.Items) > 0 && v.Items[0].Kind == KindSystem && v.PreviousResponse == "" && v.Conversation == "":
-		if e, ok := appendText(v.Body, v.Items[0], directory, "input_text"); ok {
-			return e
+		if with, ok := textEdits(edits, v.Body, v.Items[0], directory, "input_text"); ok {
+			return with
 		}
 	}
 	if v.instructions.Absent() {
-		return v.addMember("instructions", AppendString(nil, directory))
+		return append(edits, v.addMember("instructions", directory))
 	}
-	return Edit{v.instructions, AppendString(nil, directory)}
+	return append(edits, Edit{v.instructions, directory})
 }
 
 // appendOutputs appends the results of a round's hidden calls as items.

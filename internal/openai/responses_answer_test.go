@@ -757,7 +757,7 @@ func BenchmarkResponsesRequest(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		Responses.Compose(v, Projection{Directory: "D", Splices: splices})
+		Responses.Compose(v, Projection{Directory: []byte(`"D"`), Splices: splices})
 	}
 }
 

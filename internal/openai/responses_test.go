@@ -137,7 +137,7 @@ func TestResponsesCompose(t *testing.T) {
 	rounds := Projection{Rounds: []Round{first, second}, Results: [][]Result{firstResults, secondResults}}
 	replayed := rounds
 	replayed.Replay = true
-	directory := Projection{Directory: "D"}
+	directory := Projection{Directory: []byte(`"D"`)}
 	cases := []struct {
 		name       string
 		body       string
@@ -400,12 +400,12 @@ func FuzzResponsesCompose(f *testing.F) {
 		if got := Responses.Compose(v, Projection{}); !bytes.Equal(got, body) {
 			t.Fatalf("no edit makes\n%s\nof\n%s", got, body)
 		}
-		if got := Responses.Compose(v, Projection{Directory: directory, Splices: splices}); !gjson.ValidBytes(got) {
+		if got := Responses.Compose(v, Projection{Directory: AppendString(nil, directory), Splices: splices}); !gjson.ValidBytes(got) {
 			t.Fatalf("with spliced rounds %s becomes %s", body, got)
 		}
 		r, results := hiddenRound(`{"type":"function_call","call_id":"s1"}`, "s1")
 		got := Responses.Compose(v, Projection{
-			Directory: directory, Tools: []byte(`[{"type":"function","name":"z"}]`), Rounds: []Round{r}, Results: [][]Result{results},
+			Directory: AppendString(nil, directory), Tools: []byte(`[{"type":"function","name":"z"}]`), Rounds: []Round{r}, Results: [][]Result{results},
 		})
 		if !gjson.ValidBytes(got) {
 			t.Fatalf("%s becomes %s", body, got)

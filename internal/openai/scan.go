@@ -169,6 +169,17 @@ func eachMember(b []byte, i int, f func(key []byte, keyStart, valueStart int) in
 	return failed
 }
 
+// eachValue calls f for every member of the object at b[i], as far as it can be read.
+func eachValue(b []byte, i int, f func(key []byte, value Range)) {
+	eachMember(b, i, func(key []byte, _, start int) int {
+		end := skipValue(b, start)
+		if end >= 0 {
+			f(key, Range{start, end})
+		}
+		return end
+	})
+}
+
 // eachElement calls f for the start of every element of the array at b[i]; f returns the index behind the element.
 func eachElement(b []byte, i int, f func(start int) int) int {
 	if i >= len(b) || b[i] != '[' {

@@ -25,25 +25,37 @@ func isCost(name string) bool { return strings.HasPrefix(name, "cost") }
 // Tokens are the counters of one round's usage, 0 where the upstream gave none.
 type Tokens struct{ Input, Output, Cached, Total int64 }
 
-// ReadTokens reads the counters of a raw usage object of either dialect.
+// ReadTokens reads the counters of a raw usage object of either dialect. Servers that state a counter under the names of both
+// may leave one of them at 0.
 func ReadTokens(usage []byte) Tokens {
-	u := gjson.ParseBytes(usage)
-	either := func(a, b string) int64 {
-		if v := u.Get(a); v.Exists() && v.Type != gjson.Null {
-			return v.Int()
+	var t Tokens
+	var hits int64
+	eachValue(usage, 0, func(key []byte, value Range) {
+		switch string(key) {
+		case "input_tokens", "prompt_tokens":
+			t.Input = max(t.Input, integer(usage, value))
+		case "output_tokens", "completion_tokens":
+			t.Output = max(t.Output, integer(usage, value))
+		case "input_tokens_details", "prompt_tokens_details":
+			t.Cached = max(t.Cached, integer(usage, find(usage, value.Start, "cached_tokens")))
+		case "total_tokens":
+			t.Total = integer(usage, value)
+		case "prompt_cache_hit_tokens":
+			hits = integer(usage, value)
 		}
-		return u.Get(b).Int()
-	}
-	t := Tokens{
-		Input:  either("input_tokens", "prompt_tokens"),
-		Output: either("output_tokens", "completion_tokens"),
-		Cached: either("input_tokens_details.cached_tokens", "prompt_tokens_details.cached_tokens"),
-		Total:  u.Get("total_tokens").Int(),
-	}
+	})
 	if t.Cached == 0 {
-		t.Cached = u.Get("prompt_cache_hit_tokens").Int()
+		t.Cached = hits
 	}
 	return t
+}
+
+// integer returns the number at the range, cut to an integer; 0 if there is none.
+func integer(b []byte, at Range) int64 {
+	if at.Absent() {
+		return 0
+	}
+	return gjson.ParseBytes(at.Of(b)).Int()
 }
 
 // sumUsage returns the usage object of the whole answer: the last round's bytes with the counters of the earlier rounds

@@ -28,7 +28,8 @@ type plan struct {
 	virtual []byte // raw JSON of the virtual tool
 	drop    []bool
 	mode    string // replaces an allowed_tools choice
-	text    string // the directory
+	text    string // the directory, "" if nothing is deferred
+	quoted  []byte // the same as a raw JSON string, nil if nothing is deferred
 
 	index   func() *projection.Index
 	mu      sync.Mutex
@@ -72,6 +73,7 @@ func (c *catalog) plan(p *Policy, choice *openai.Choice, prefetched []string, d 
 	}
 	if len(made.Deferred) >= max(p.MinDeferred, 1) {
 		made.text = made.Directory()
+		made.quoted = openai.AppendString(nil, made.text)
 	}
 	made.index = sync.OnceValue(made.buildIndex)
 	if c.plans == nil || len(c.plans) >= maxPlans {

@@ -120,14 +120,16 @@ func (c *client) writeLocked(raw []byte) error {
 	return err
 }
 
-// whole writes a whole answer.
+// whole writes a whole answer. It is flushed at once: the client need not wait for what is noted afterwards.
 func (c *client) whole(status int, body []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	c.opened, c.status = true, status
 	c.w.WriteHeader(status)
-	_ = c.writeLocked(body)
+	if c.writeLocked(body) == nil {
+		c.err = c.control.Flush()
+	}
 }
 
 // relay passes a response of the upstream on as it is.

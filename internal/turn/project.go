@@ -39,7 +39,7 @@ func Project(d openai.Dialect, p *Policy, body []byte) (Projected, error) {
 		return out, nil
 	}
 	tools := t.plan.render(nil, false)
-	projection := openai.Projection{Tools: tools, Directory: t.plan.text, Mode: t.plan.mode}
+	projection := openai.Projection{Tools: tools, Directory: t.plan.quoted, Mode: t.plan.mode}
 	if t.plan.Encodes() {
 		projection.Encode = t.plan.Encode
 	}

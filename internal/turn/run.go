@@ -188,7 +188,7 @@ func (t *turn) send(ctx context.Context, final bool, note *RoundReport) (*http.R
 		note.Tools = len(p.Tools)
 	}
 	if !final {
-		p.Directory = t.plan.text
+		p.Directory = t.plan.quoted
 	}
 	if len(t.rounds) > 0 && t.view.Choice.Form == openai.ChoiceFunction && t.view.Choice.Function == t.policy.VirtualName {
 		p.Mode = "auto"
