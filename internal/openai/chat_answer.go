@@ -19,6 +19,7 @@ type chatAnswer struct {
 	opened             bool   // the client has got something
 	held               []byte // what shows nothing and waits for something that does
 	nextIndex          int    // visible calls so far
+	passed             lookalike
 
 	rounds int // begun so far
 	round  *chatRound
@@ -95,6 +96,7 @@ func (a *chatAnswer) Begin(names Names) {
 	a.names = names
 	a.rounds++
 	a.round = &chatRound{}
+	a.passed.known = false
 	if a.options.TextCalls {
 		a.round.prefix = &TextCallPrefix{}
 	}
@@ -214,6 +216,10 @@ func (a *chatAnswer) Event(dst []byte, ev Event) []byte {
 		r.done = true
 		return dst
 	}
+	if text, ok := a.passed.text(ev.Raw); ok {
+		r.message.add(ev.Raw, []byte("content"), text)
+		return append(dst, ev.Raw...)
+	}
 	c := chunkPool.Get().(*chunk)
 	defer chunkPool.Put(c)
 	if !c.read(ev.Data) {
@@ -298,7 +304,11 @@ func (a *chatAnswer) delta(dst []byte, ev Event, c *chunk) []byte {
 			return a.showChunk(dst, ev, c, shape{noFinish: finishes || !isNull(c.data, c.finish)}, c.substance)
 		}
 		a.pin(c)
-		return a.show(dst, ev.Raw, c.substance)
+		dst = a.show(dst, ev.Raw, c.substance)
+		if a.opened && len(c.members) == 1 && isNull(c.data, c.usage) {
+			a.passed.learn(ev, c)
+		}
+		return dst
 	}
 	return a.calls(dst, ev, c, finishes)
 }

@@ -29,8 +29,11 @@ type metrics struct {
 	storeFails    prometheus.Counter
 	deferred      prometheus.Histogram
 	loaded        prometheus.Histogram
-	toolsBytes    *prometheus.CounterVec
-	usage         *prometheus.CounterVec
+	bytesBefore   prometheus.Counter // tools as clients sent them
+	bytesAfter    prometheus.Counter // and as the upstream got them
+	usageInput    prometheus.Counter
+	usageCached   prometheus.Counter
+	usageOutput   prometheus.Counter
 	duration      *prometheus.HistogramVec
 	hiddenRound   prometheus.Histogram
 	added         prometheus.Histogram
@@ -56,7 +59,16 @@ func newMetrics(registry *prometheus.Registry, version string, sessions func(con
 	}
 	seconds := []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300}
 	counts := []float64{0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 100, 200, 500, 1000}
+	toolsBytes := counters("tools_bytes_total",
+		"Bytes of tools: as clients sent them, and as the upstream got them over all rounds with the directory.", "side")
+	usage := counters("usage_tokens_total",
+		"Tokens of projected requests over all rounds, as the upstream measured them.", "kind")
 	m := &metrics{
+		bytesBefore: toolsBytes.WithLabelValues("client"),
+		bytesAfter:  toolsBytes.WithLabelValues("upstream"),
+		usageInput:  usage.WithLabelValues("input"),
+		usageCached: usage.WithLabelValues("cached_input"),
+		usageOutput: usage.WithLabelValues("output"),
 		requests: counters("requests_total", "Requests of the dialects that the engine answered.", "dialect", "outcome", "code"),
 		passed: counters("passthrough_total", "Requests of the dialects that passed through unprojected, by reason.",
 			"dialect", "reason"),
@@ -72,10 +84,6 @@ func newMetrics(registry *prometheus.Registry, version string, sessions func(con
 		storeFails:    counter("session_store_errors_total", "Requests for which the session store was not available."),
 		deferred:      histogram("deferred_tools", "Deferred tools of a projected request.", counts),
 		loaded:        histogram("loaded_tools", "Loaded tools at the end of a projected request.", counts),
-		toolsBytes: counters("tools_bytes_total",
-			"Bytes of tools: as clients sent them, and as the upstream got them over all rounds with the directory.", "side"),
-		usage: counters("usage_tokens_total",
-			"Tokens of projected requests over all rounds, as the upstream measured them.", "kind"),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: "request_duration_seconds",
 			Help: "Time from a request's body read to the end of its answer.", Buckets: seconds}, []string{"dialect", "outcome"}),
 		hiddenRound: histogram("hidden_round_duration_seconds", "Time that one hidden round took.", seconds),
@@ -142,14 +150,14 @@ func (m *metrics) turn(t *turn.Report) {
 		}
 	}
 	if saved, ok := savingsOf(t); ok {
-		m.toolsBytes.WithLabelValues("client").Add(float64(saved.Before))
-		m.toolsBytes.WithLabelValues("upstream").Add(float64(saved.After))
+		m.bytesBefore.Add(float64(saved.Before))
+		m.bytesAfter.Add(float64(saved.After))
 	}
 	m.added.Observe(max(t.End.Sub(t.Start).Seconds()-waited, 0))
 	input, output, cached := tokens(t)
-	m.usage.WithLabelValues("input").Add(float64(input))
-	m.usage.WithLabelValues("cached_input").Add(float64(cached))
-	m.usage.WithLabelValues("output").Add(float64(output))
+	m.usageInput.Add(float64(input))
+	m.usageCached.Add(float64(cached))
+	m.usageOutput.Add(float64(output))
 }
 
 func (m *metrics) auditedTurn(t *turn.Report) {

@@ -1,7 +1,6 @@
 package turn
 
 import (
-	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
@@ -9,30 +8,30 @@ import (
 
 // caller is who sends a request, as far as it matters: sessions are found only by the credential that opened them. The
 // secret itself is never kept, only its keyed digest.
+//
+// The keyed digests are SHA-256 with a key of fixed length in front. HMAC, which hashes twice, protects against lengthening
+// a text whose digest is known; but nobody gets to see a credential's digest, and of a name's digest half is cut off.
 type caller struct{ credential string }
 
 // credentialHeaders are the headers in which clients carry their secret.
 var credentialHeaders = []string{"Authorization", "Api-Key", "X-Api-Key", "X-Goog-Api-Key"}
 
 func (e *Engine) caller(h http.Header) caller {
-	mac := hmac.New(sha256.New, e.Secret)
+	text := make([]byte, 0, 256)
+	text = append(text, e.secret[:]...)
 	for _, name := range credentialHeaders {
-		for _, value := range h.Values(name) {
-			mac.Write([]byte(name))
-			mac.Write([]byte{0})
-			mac.Write([]byte(value))
-			mac.Write([]byte{0})
+		for _, value := range h[name] {
+			text = append(append(append(append(text, name...), 0), value...), 0)
 		}
 	}
-	return caller{string(mac.Sum(nil))}
+	sum := sha256.Sum256(text)
+	return caller{string(sum[:])}
 }
 
-// key returns the digest under which a name of the given kind leads to a session of this caller. The credential is a digest
-// of fixed length in front, and half of the sum is cut off, so that no longer name can be made from a digest: HMAC would
-// hash twice for nothing.
+// key returns the digest under which a name of the given kind leads to a session of this caller.
 func (c caller) key(kind, name string) string {
-	var room [256]byte
-	text := append(append(append(append(room[:0], c.credential...), kind...), 0), name...)
+	text := make([]byte, 0, 256)
+	text = append(append(append(append(text, c.credential...), kind...), 0), name...)
 	sum := sha256.Sum256(text)
 	return base64.RawURLEncoding.EncodeToString(sum[:16])
 }

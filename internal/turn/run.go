@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -453,13 +453,12 @@ func (t *turn) notify(calls []openai.Call) {
 	}
 }
 
-func isEventStream(h http.Header) bool {
-	kind, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
-	return kind == "text/event-stream"
-}
+func isEventStream(h http.Header) bool { return mediaType(h) == "text/event-stream" }
 
 // isJSON is generous: some servers leave the content type out, or call JSON text.
-func isJSON(h http.Header) bool {
-	kind, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
-	return kind != "text/html"
+func isJSON(h http.Header) bool { return mediaType(h) != "text/html" }
+
+func mediaType(h http.Header) string {
+	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	return strings.ToLower(strings.TrimSpace(kind))
 }

@@ -8,6 +8,7 @@ package turn
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"io"
@@ -71,6 +72,7 @@ type Options struct {
 // Engine serves the requests of both dialects.
 type Engine struct {
 	Options
+	secret   [sha256.Size]byte // Secret in fixed length
 	catalogs catalogs
 	policies policies
 	latch    latch
@@ -92,7 +94,7 @@ func New(o Options) *Engine {
 	if o.Notify == nil {
 		o.Notify = func(Notice) string { return "" }
 	}
-	return &Engine{Options: o, catalogs: newCatalogs(), latch: newLatch(o.LatchRefusals, o.LatchTime)}
+	return &Engine{Options: o, secret: sha256.Sum256(o.Secret), catalogs: newCatalogs(), latch: newLatch(o.LatchRefusals, o.LatchTime)}
 }
 
 // Body is the body of a request.
