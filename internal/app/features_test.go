@@ -578,3 +578,52 @@ func TestCutsAtEveryByteAreNeverSuccess(t *testing.T) {
 		})
 	}
 }
+
+// TestLargeToolsComeBack sends the same large tools turn after turn, as agents do. The proxy then lets go of the body while it
+// waits: what the client and the upstream get must not tell.
+func TestLargeToolsComeBack(t *testing.T) {
+	tools := func(one func(string) string) string {
+		list := []string{one("read_file")}
+		for i := range 200 {
+			list = append(list, one(fmt.Sprintf("deferred_tool_number_%d", i)))
+		}
+		return "[" + strings.Join(list, ",") + "]"
+	}
+	refused := answer{status: http.StatusBadRequest, header: isJSON, body: `{"error":{"message":"no"}}`}
+	streamed := sse(`{"type":"response.created","sequence_number":0,"response":{"id":"r1","tools":[{"x":1}],"instructions":"I"}}`,
+		`{"type":"response.completed","sequence_number":1,"response":{"id":"r1","status":"completed","tools":[{"x":1}],"output":[]}}`)
+	for name, test := range map[string]struct {
+		path, body string
+		ok         answer
+	}{
+		"chat, whole":         {chatPath, chat(`"seed":1.0,`, user, tools(function)), okAnswer},
+		"chat, streamed":      {chatPath, chat(`"stream":true,`, user, tools(function)), says("ok")},
+		"responses, whole":    {responsesPath, `{ "tools":` + tools(flat) + `,"input":"hi","tool_choice":"auto"}`, whole(`{"id":"r1","status":"completed","tools":[{"x":1}],"output":[]}`)},
+		"responses, streamed": {responsesPath, `{"stream":true,"input":"hi","tools":` + tools(flat) + `,"instructions":"I"} `, streamed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nil, test.ok, test.ok, test.ok, refused, test.ok)
+			var first reply
+			for turn := range 3 {
+				a := r.post(test.path, test.body)
+				if turn == 0 {
+					first = a
+				}
+				if a.status != http.StatusOK || a.body != first.body {
+					t.Errorf("turn %d answers %d %.300s, the first one %.300s", turn+1, a.status, a.body, first.body)
+				}
+			}
+			if test.path == responsesPath && !strings.Contains(first.body, tools(flat)) {
+				t.Errorf("the echo is not the client's: %.300s", first.body)
+			}
+			r.post(test.path, test.body)
+			got := r.want(5)
+			if got[1].body != got[0].body || got[2].body != got[0].body || got[3].body != got[0].body {
+				t.Error("the same request does not become the same bytes")
+			}
+			if got[4].body != test.body {
+				t.Errorf("what was refused is sent again as %.300s", got[4].body)
+			}
+		})
+	}
+}

@@ -316,8 +316,11 @@ func (v *View) write(edits []Edit, p Projection) []byte {
 // toolEdits replaces the tools array and the choice.
 func (v *View) toolEdits(p Projection) []Edit {
 	edits := make([]Edit, 0, 4)
-	if len(p.Tools) > 0 {
+	switch {
+	case len(p.Tools) > 0:
 		edits = append(edits, Edit{v.tools, p.Tools})
+	case v.slim:
+		edits = append(edits, Edit{v.tools, v.Tools.Raw})
 	}
 	if p.Mode != "" && !v.choice.Absent() {
 		edits = append(edits, Edit{v.choice, AppendString(nil, p.Mode)})

@@ -1021,7 +1021,9 @@ func FuzzChatStream(f *testing.F) {
 		client, replayed := play(false)
 		slow, slowReplayed := play(true)
 		textCallIDs := regexp.MustCompile("call_txt_[A-Z0-9]+")
-		same := func(a, b []byte) bool { return bytes.Equal(textCallIDs.ReplaceAll(a, nil), textCallIDs.ReplaceAll(b, nil)) }
+		same := func(a, b []byte) bool {
+			return bytes.Equal(textCallIDs.ReplaceAll(a, nil), textCallIDs.ReplaceAll(b, nil))
+		}
 		if !same(client, slow) || !same(replayed, slowReplayed) {
 			t.Fatalf("chunks that look alike become %q and %q, taken apart %q and %q", client, replayed, slow, slowReplayed)
 		}

@@ -360,12 +360,14 @@ func FuzzChatCompose(f *testing.F) {
 		if v.Passthrough != "" {
 			return
 		}
-		out := Chat.Compose(v, Projection{Directory: AppendString(nil, directory), Splices: splices, Rounds: p.rounds,
+		projection := Projection{Directory: AppendString(nil, directory), Splices: splices, Rounds: p.rounds,
 			Results: p.results[:1],
 			Tools:   []byte(`[{"type":"function","function":{"name":"x"}}]`), Encode: func(s string) string {
 				return s +
 					"_"
-			}})
+			}}
+		out := Chat.Compose(v, projection)
+		checkSlim(t, Chat, v, projection)
 		if !bytes.Equal(before, body) {
 			t.Fatal("the client's body was changed")
 		}
@@ -379,6 +381,24 @@ func FuzzChatCompose(f *testing.F) {
 			t.Fatalf("%d messages became %d", n, m)
 		}
 	})
+}
+
+// checkSlim makes the view a slim one: nothing that comes of it may change.
+func checkSlim(t *testing.T, d Dialect, v *View, p Projection) {
+	t.Helper()
+	none := p
+	none.Tools = []byte{}
+	full := [][]byte{d.Compose(v, p), d.Compose(v, Projection{}), d.Compose(v, none), bytes.Clone(v.Body)}
+	slim := *v
+	slim.Slim(v.Tools.Detach())
+	for i, got := range [][]byte{d.Compose(&slim, p), d.Compose(&slim, Projection{}), d.Compose(&slim, none), slim.Original()} {
+		if !bytes.Equal(got, full[i]) {
+			t.Fatalf("without the tools, case %d becomes\n%s\nwith them\n%s", i, got, full[i])
+		}
+	}
+	if !bytes.Equal(v.Body, full[3]) {
+		t.Fatal("the view that was copied has changed")
+	}
 }
 
 func BenchmarkChatRequest(b *testing.B) {

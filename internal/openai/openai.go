@@ -6,6 +6,8 @@
 // unknown fields and the provider's prompt cache survive.
 package openai
 
+import "slices"
+
 // Dialect is one of the two APIs.
 type Dialect interface {
 	// Name is "chat" or "responses".
@@ -60,6 +62,7 @@ type View struct {
 	Compacts bool
 
 	tools        Range // the tools array
+	slim         bool  // the body lacks the tools array; it belongs where tools is, which is empty
 	choice       Range // the value of tool_choice
 	items        Range // the messages or input array, or the input string
 	instructions Range
@@ -67,23 +70,40 @@ type View struct {
 	unstored     bool  // Responses: the client said store:false
 }
 
-// Slim returns the view of the same request over a small copy of its body, in which a placeholder stands for the tools
-// array, so that the body need not be kept while an answer streams. The view's Tools stay; their array must be replaced
-// whenever a request is composed. It is only for tools that have bytes of their own (Tools.Detach).
-func Slim(d Dialect, v *View) (*View, bool) {
-	placeholder := []byte("[0]")
-	body := make([]byte, 0, len(v.Body)-(v.tools.End-v.tools.Start)+len(placeholder))
-	body = append(body, v.Body[:v.tools.Start]...)
-	body = append(body, placeholder...)
-	body = append(body, v.Body[v.tools.End:]...)
-	stand := *v.Tools
-	stand.Raw = placeholder
-	slim, err := d.View(body, func([]byte) *Tools { return &stand })
-	if err != nil || slim.Passthrough != "" || len(slim.Items) != len(v.Items) {
-		return nil, false
+// Slim makes the view one over a small copy of the body that lacks the tools array, so that the body need not be kept for as
+// long as the answer takes. tools are those of the view, with bytes of their own (Tools.Detach).
+func (v *View) Slim(tools *Tools) {
+	cut := v.tools
+	body := make([]byte, 0, len(v.Body)-(cut.End-cut.Start))
+	body = append(append(body, v.Body[:cut.Start]...), v.Body[cut.End:]...)
+	move := func(at *Range) {
+		if at.Start >= cut.End {
+			*at = at.shift(cut.Start - cut.End)
+		}
 	}
-	slim.Tools = v.Tools
-	return slim, true
+	items := slices.Clone(v.Items)
+	for i := range items {
+		item := &items[i]
+		move(&item.Range)
+		move(&item.Content)
+		item.Calls = slices.Clone(item.Calls)
+		for k := range item.Calls {
+			move(&item.Calls[k].ArgumentsAt)
+			move(&item.Calls[k].nameAt)
+		}
+	}
+	for _, at := range []*Range{&v.choice, &v.items, &v.instructions, &v.previous} {
+		move(at)
+	}
+	v.Body, v.Items, v.Tools, v.tools, v.slim = body, items, tools, Range{cut.Start, cut.Start}, true
+}
+
+// Original returns the client's body byte for byte.
+func (v *View) Original() []byte {
+	if !v.slim {
+		return v.Body
+	}
+	return applyEdits(nil, v.Body, []Edit{{v.tools, v.Tools.Raw}})
 }
 
 // Kind tells items apart as far as the proxy must.

@@ -152,7 +152,9 @@ func (r *responseObject) echo(edits []Edit, v *View) []Edit {
 			edits = append(edits, Edit{at, own.Of(v.Body)})
 		}
 	}
-	replace(r.tools, v.tools)
+	if !r.tools.Absent() && v.Tools != nil {
+		edits = append(edits, Edit{r.tools, v.Tools.Raw})
+	}
 	replace(r.choice, v.choice)
 	replace(r.previous, v.previous)
 	switch {

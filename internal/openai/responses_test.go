@@ -404,9 +404,12 @@ func FuzzResponsesCompose(f *testing.F) {
 			t.Fatalf("with spliced rounds %s becomes %s", body, got)
 		}
 		r, results := hiddenRound(`{"type":"function_call","call_id":"s1"}`, "s1")
-		got := Responses.Compose(v, Projection{
+		projection := Projection{
 			Directory: AppendString(nil, directory), Tools: []byte(`[{"type":"function","name":"z"}]`), Rounds: []Round{r}, Results: [][]Result{results},
-		})
+		}
+		got := Responses.Compose(v, projection)
+		projection.Splices = splices
+		checkSlim(t, Responses, v, projection)
 		if !gjson.ValidBytes(got) {
 			t.Fatalf("%s becomes %s", body, got)
 		}

@@ -69,7 +69,7 @@ func newMetrics(registry *prometheus.Registry, version string, sessions func(con
 		usageInput:  usage.WithLabelValues("input"),
 		usageCached: usage.WithLabelValues("cached_input"),
 		usageOutput: usage.WithLabelValues("output"),
-		requests: counters("requests_total", "Requests of the dialects that the engine answered.", "dialect", "outcome", "code"),
+		requests:    counters("requests_total", "Requests of the dialects that the engine answered.", "dialect", "outcome", "code"),
 		passed: counters("passthrough_total", "Requests of the dialects that passed through unprojected, by reason.",
 			"dialect", "reason"),
 		others: counters("other_requests_total", "Requests that the engine did not see.", "code"),

@@ -32,7 +32,6 @@ const endGrace = time.Second
 func (t *turn) run() {
 	t.client.w.Header().Set(HeaderRequestID, t.ask.id)
 	t.report.SessionID, t.report.NewAsk = t.ask.id, !t.history.continues
-	t.report.BytesReceived = len(t.body.JSON)
 	t.report.ClientTools, t.report.Directory = t.catalog.tools.Raw, t.plan.text
 	t.answer = t.dialect.NewAnswer(t.view, t.answerOptions())
 	defer t.saveUnanswered()
@@ -105,7 +104,6 @@ func (t *turn) round(final bool) (done bool) {
 	}
 	if len(t.rounds) == 0 {
 		t.engine.latch.accepted(t.view.Model)
-		t.letGo()
 	}
 	t.answer.Begin(names{t, final})
 	var round openai.Round
@@ -126,19 +124,6 @@ func (t *turn) round(final bool) (done bool) {
 		return true
 	}
 	return t.decide(resp, round, final, streamed, &note)
-}
-
-// letGo gives up the client's body while an answer streams, if only its tools make it large: they are remembered anyway, and
-// the request will not be sent as the client wrote it any more.
-func (t *turn) letGo() {
-	const worthIt = 8 << 10
-	if !t.view.Stream || !t.catalog.own || !t.defers() || len(t.catalog.tools.Raw) < worthIt {
-		return
-	}
-	if slim, ok := openai.Slim(t.dialect, t.view); ok {
-		*t.view = *slim // in place: the answer and the history look at it too
-		t.body.release()
-	}
 }
 
 // decide looks at a round that has been read: the next one follows, or the answer is complete.

@@ -231,6 +231,7 @@ func (t *turn) prepare() (openai.Reason, error) {
 	}
 	t.view = view
 	t.report.Model = view.Model
+	t.report.BytesReceived = len(t.body.JSON)
 	t.report.Stream = view.Stream
 	t.history = readHistory(view)
 	if t.ask, err = t.findAsk(); err != nil {
@@ -268,7 +269,29 @@ func (t *turn) prepare() (openai.Reason, error) {
 		return reasonAudit, nil
 	}
 	t.restoreLoaded()
+	t.letGo()
 	return "", nil
+}
+
+// letGo gives up the client's body before the request waits for the model, if it is large by its tools: they are remembered
+// anyway. A body that came compressed is kept as it came.
+func (t *turn) letGo() {
+	const worthIt = 8 << 10
+	tools := t.catalog.tools
+	asReceived := &t.body.Raw[0] == &t.body.JSON[0]
+	if !t.catalog.own || !asReceived || len(tools.Raw) < max(worthIt, len(t.body.JSON)/2) {
+		return
+	}
+	t.view.Slim(tools)
+	t.body.release()
+}
+
+// received returns the body as it was received.
+func (t *turn) received() []byte {
+	if t.body.Raw == nil && t.view != nil {
+		return t.view.Original()
+	}
+	return t.body.Raw
 }
 
 // passthrough sends the request as the client wrote it.
@@ -276,9 +299,10 @@ func (t *turn) passthrough(reason openai.Reason) {
 	t.report.Reason, t.passed = reason, true
 	t.client.debug("X-Tool-Search-Passthrough", string(reason), t.policy.DebugHeaders)
 	in := t.request.Clone(t.request.Context())
-	in.Body = newBody(t.body.Raw)
-	in.GetBody = func() (io.ReadCloser, error) { return newBody(t.body.Raw), nil } // for a kept connection that was just closed
-	in.ContentLength = int64(len(t.body.Raw))
+	body := t.received()
+	in.Body = newBody(body)
+	in.GetBody = func() (io.ReadCloser, error) { return newBody(body), nil } // for a kept connection that was just closed
+	in.ContentLength = int64(len(body))
 	in.TransferEncoding = nil
 	t.client.handOver(func(w http.ResponseWriter) { t.engine.Passthrough.ServeHTTP(w, in) })
 }
