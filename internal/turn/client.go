@@ -23,6 +23,7 @@ type client struct {
 	opened   bool // status and headers are out
 	streamed bool // the answer is a stream of events
 	hasID    bool // the upstream's stream has carried id lines
+	finished bool // all of the answer is out
 	err      error
 	written  int64
 	first    time.Time
@@ -130,6 +131,15 @@ func (c *client) whole(status int, body []byte) {
 	if c.writeLocked(body) == nil {
 		c.err = c.control.Flush()
 	}
+	c.finished = c.err == nil
+}
+
+// end writes the last events of a stream.
+func (c *client) end(raw []byte) {
+	err := c.events(raw)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.finished = err == nil
 }
 
 // relay passes a response of the upstream on as it is.
@@ -150,6 +160,7 @@ func (c *client) relay(resp *http.Response) {
 			return
 		}
 		if err == io.EOF {
+			c.finished = true
 			return
 		}
 		if err != nil {
@@ -187,7 +198,8 @@ func (c *client) handOver(serve func(http.ResponseWriter)) {
 		defer c.mu.Unlock()
 		c.opened, c.status, c.written = true, w.status, w.written
 	}()
-	serve(w)
+	serve(w) // does not return if the client goes away meanwhile
+	c.finished = true
 }
 
 // learning notes the status and the size of an answer.

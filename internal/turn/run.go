@@ -206,7 +206,7 @@ func (t *turn) refused(resp *http.Response) {
 			f.Message += " Please try again in " + after + "s."
 		}
 		t.report.Failed = "upstream_status"
-		_ = t.client.events(t.answer.Fail(nil, f))
+		t.client.end(t.answer.Fail(nil, f))
 		return
 	}
 	refusable := []int{http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity}
@@ -253,7 +253,7 @@ func (t *turn) fail(status int, err error) {
 		t.client.refuse(status, err.Error())
 		return
 	}
-	_ = t.client.events(t.answer.Fail(nil, openai.Failure{
+	t.client.end(t.answer.Fail(nil, openai.Failure{
 		Status: status, Message: err.Error(), Type: "server_error", Code: "server_error",
 	}))
 }
@@ -270,7 +270,7 @@ func (t *turn) failInBand(resp *http.Response, f openai.Failure, streamed bool) 
 		}
 		t.client.openStream(resp.StatusCode)
 	}
-	_ = t.client.events(t.answer.Fail(nil, f))
+	t.client.end(t.answer.Fail(nil, f))
 }
 
 // readStream feeds a streamed round to the answer and gives the client what it may see, as it comes.
@@ -388,7 +388,7 @@ func (t *turn) deliver(resp *http.Response, round openai.Round, streamed bool) {
 	if streamed {
 		t.openWith(resp)
 		t.client.openStream(resp.StatusCode)
-		_ = t.client.events(t.answer.Finish(nil))
+		t.client.end(t.answer.Finish(nil))
 		return
 	}
 	t.client.head(resp.Header)

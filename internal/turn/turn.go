@@ -133,7 +133,8 @@ func (e *Engine) Serve(w http.ResponseWriter, r *http.Request, d openai.Dialect,
 		t.client.close()
 		report.End = time.Now()
 		report.Status = t.client.status
-		report.ClientGone = r.Context().Err() != nil
+		// A client may hang up as soon as it has everything.
+		report.ClientGone = r.Context().Err() != nil && !t.client.finished
 		e.Observe(report)
 		if !t.passed {
 			t.body.release()

@@ -185,3 +185,53 @@ func TestHiddenRoundStaysOneStream(t *testing.T) {
 		t.Errorf("no directory in %s", r.bodies[0])
 	}
 }
+
+// leaving is a client that hangs up as soon as it has read some text.
+type leaving struct {
+	*httptest.ResponseRecorder
+	after string
+	leave func()
+	left  bool
+}
+
+func (l *leaving) Write(b []byte) (int, error) {
+	if l.left {
+		return 0, io.ErrClosedPipe
+	}
+	n, err := l.ResponseRecorder.Write(b)
+	if strings.Contains(l.Body.String(), l.after) {
+		l.left = true
+		l.leave()
+	}
+	return n, err
+}
+
+func TestClientThatLeaves(t *testing.T) {
+	const whole = `{"id":"c1","choices":[{"index":0,"message":{"role":"assistant","content":"the end"},"finish_reason":"stop"}]}`
+	stream := sse(chunk(`{"role":"assistant","content":""}`, ""), chunk(`{"content":"first"}`, ""), chunk(`{}`, "stop"), "[DONE]")
+	off := func(p *projection.Policy) { p.BypassModels = []string{"m"} }
+	for _, test := range []struct {
+		name   string
+		stream string
+		answer answer
+		change func(*projection.Policy)
+		after  string
+		gone   bool
+	}{
+		{"with all of a whole answer", "false", answer{status: 200, kind: "application/json", body: whole}, nil, "the end", false},
+		{"with all of a stream", "true", stream, nil, "[DONE]", false},
+		{"in the middle of a stream", "true", stream, nil, "first", true},
+		{"with all of an answer that passed through", "false", answer{status: 200, kind: "application/json", body: whole}, off, "the end", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := newRig(t, test.change, test.answer)
+			body := []byte(`{"model":"m","stream":` + test.stream + `,"messages":[{"role":"user","content":"hi"}],"tools":` + tools + `}`)
+			ctx, leave := context.WithCancel(t.Context())
+			request := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/chat/completions", nil)
+			r.engine.Serve(&leaving{ResponseRecorder: httptest.NewRecorder(), after: test.after, leave: leave}, request, openai.Chat, turn.Body{Raw: body, JSON: body})
+			if len(r.reports) != 1 || r.reports[0].ClientGone != test.gone || ctx.Err() == nil {
+				t.Errorf("the context says %v, the report %+v", ctx.Err(), r.reports[0])
+			}
+		})
+	}
+}
