@@ -338,6 +338,11 @@ func TestHotReload(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
+		"emptied and written a while later": func(t *testing.T, _, path string) {
+			write(t, path, "")
+			time.Sleep(3 * settle)
+			write(t, path, results("7"))
+		},
 		"removed and written anew": func(t *testing.T, _, path string) {
 			if err := os.Remove(path); err != nil {
 				t.Fatal(err)
@@ -356,8 +361,19 @@ func TestHotReload(t *testing.T) {
 			eventually(t, "the log entry", func() bool {
 				return logs.FilterField(zap.String("key", "skills.tool_search_max_results")).Len() >= 1
 			})
+			if n := logs.FilterField(zap.String("key", "skills.tool_search_max_results")).Len(); n != 1 {
+				t.Errorf("the value changed %d times", n)
+			}
 		})
 	}
+}
+
+func TestAnEmptiedFileMeansTheDefaults(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.toml")
+	write(t, path, results("2"))
+	l, _ := live(t, path)
+	write(t, path, "")
+	eventually(t, "the reload", func() bool { return l.Current().Skills.ToolSearchMaxResults == 5 })
 }
 
 func TestHotReloadFollowsConfigMapSwaps(t *testing.T) {

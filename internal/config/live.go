@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -67,8 +68,12 @@ func (l *Live) Reload() error {
 	return nil
 }
 
-// settle is how long the file must be left alone before it is read: editors write it in several steps.
-const settle = 100 * time.Millisecond
+// settle is how long the file must be left alone before it is read: editors write it in several steps. An empty file is valid,
+// but more likely one that is about to be written: it must be left alone for longer.
+const (
+	settle      = 100 * time.Millisecond
+	settleEmpty = time.Second
+)
 
 // Watch reloads whenever the file's content changes, until ctx is done. It watches the directories that the file and, if
 // it is a symbolic link, its target stand in, so that editors that replace the file and ConfigMaps that swap a directory
@@ -104,7 +109,8 @@ func (l *Live) Watch(ctx context.Context) error {
 		return err
 	}
 	seen := l.Current().digest
-	timer := time.NewTimer(0) // once at the start: the file may have changed since it was read
+	wasEmpty := false
+	timer := time.NewTimer(settle) // once at the start: the file may have changed since it was read
 	defer timer.Stop()
 	for {
 		select {
@@ -123,6 +129,13 @@ func (l *Live) Watch(ctx context.Context) error {
 			if err != nil {
 				continue // it is being replaced; what replaces it makes another event
 			}
+			isEmpty := len(bytes.TrimSpace(content)) == 0
+			if isEmpty && !wasEmpty {
+				wasEmpty = true
+				timer.Reset(settleEmpty)
+				continue
+			}
+			wasEmpty = isEmpty
 			if digest := sha256.Sum256(content); digest != seen {
 				seen = digest
 				_ = l.Reload() // logged
