@@ -12,7 +12,7 @@ func TestDemoTellsOfTheWholeConversation(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"sends 120 tools", "the names of 120 more", `called tool_search {"query":"create calendar event"}`,
+		"sends 120 tools", "a directory of 120 names", `called tool_search {"query":"create calendar event"}`,
 		`"loaded":["calendar_create_event"`, "is asked to run calendar_create_event", "lunch with Ada is in your calendar",
 	} {
 		if !strings.Contains(out.String(), want) {

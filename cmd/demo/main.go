@@ -141,7 +141,7 @@ func describe(out io.Writer, client int, call modelCall, number int) {
 	})
 	directory := request.Get("messages.0.content").String()
 	_, listed, _ := strings.Cut(directory, "<available_deferred_tools>")
-	fmt.Fprintf(out, "\nround %d    the client sent %d bytes, the model saw %d: %d tools and the names of %d more\n", number, client,
+	fmt.Fprintf(out, "\nround %d    the client's request has %d bytes, the model saw %d: %d tools, and a directory of %d names\n", number, client,
 		len(call.body), len(names), max(strings.Count(listed, "\n")-1, 0))
 	fmt.Fprintf(out, "           tools: %s\n", strings.Join(names, ", "))
 	if last := request.Get("messages|@reverse|0"); last.Get("role").String() == "tool" {

@@ -60,7 +60,11 @@ func run(ctx context.Context, args []string, s streams) int {
 		"version": version,
 	}
 	name := "serve"
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+	switch {
+	case len(args) == 0:
+	case args[0] == "--version" || args[0] == "-v":
+		name, args = "version", args[1:]
+	case !strings.HasPrefix(args[0], "-"):
 		name, args = args[0], args[1:]
 	}
 	if name == "help" || len(args) > 0 && name == "serve" && (args[0] == "--help" || args[0] == "-h") {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,9 @@ func project(_ context.Context, args []string, s streams) error {
 	if err != nil {
 		return fmt.Errorf("read the request: %w", err)
 	}
+	if trimmed := bytes.TrimSpace(body); len(trimmed) == 0 || trimmed[0] != '{' {
+		return fmt.Errorf("%s is no request body: want a JSON object with model, messages or input, and tools", *path)
+	}
 	if *dialect == "" {
 		*dialect = guessDialect(body)
 	}
@@ -40,7 +44,7 @@ func project(_ context.Context, args []string, s streams) error {
 	}
 	projected, err := turn.Project(d, app.Policy(c), body)
 	if err != nil {
-		return fmt.Errorf("project the request: %w", err)
+		return fmt.Errorf("project %s: %w", *path, err)
 	}
 	if _, err := s.out.Write(append(projected.Body, '\n')); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -20,7 +21,8 @@ func search(_ context.Context, args []string, s streams) error {
 	path := flags.String("tools", "", "file with a JSON array of tools, a request body, or one tool a line (required)")
 	limit := flags.Int("max-results", 5, "most results of a query, at least 1")
 	explain := flags.Bool("explain", false, "print for each result the matched words, the field and the points")
-	if err := parse(flags, args, 1); err != nil {
+	const anyNumber = math.MaxInt
+	if err := parse(flags, args, anyNumber); err != nil {
 		return err
 	}
 	if *path == "" {
@@ -45,8 +47,8 @@ func search(_ context.Context, args []string, s streams) error {
 		_, err := s.out.Write(appendMatches(nil, query, index.Search(query, *limit)))
 		return err
 	}
-	if flags.NArg() == 1 {
-		return answer(flags.Arg(0))
+	if flags.NArg() > 0 {
+		return answer(strings.Join(flags.Args(), " ")) // quotes are easily forgotten
 	}
 	return eachLine(s.in, answer)
 }

@@ -37,8 +37,10 @@ const (
 	ReasonPromptTemplate Reason = "prompt_template"
 	ReasonNativeSearch   Reason = "native_tool_search"
 	ReasonMultiAgent     Reason = "multi_agent"
-	ReasonRepeatedKey    Reason = "repeated_key"
-	ReasonShape          Reason = "unexpected_shape"
+	// ReasonAdditionalTools: the tools come in an input item (Responses), and none in tools.
+	ReasonAdditionalTools Reason = "additional_tools"
+	ReasonRepeatedKey     Reason = "repeated_key"
+	ReasonShape           Reason = "unexpected_shape"
 )
 
 // View records where things are in one request body. It copies nothing but a few names.

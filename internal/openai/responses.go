@@ -59,14 +59,31 @@ func (responses) View(body []byte, lookup func([]byte) *Tools) (*View, error) {
 		v.Passthrough = ReasonShape
 	default:
 		v.scanTools()
-		if v.Passthrough == ReasonNoTools && !isNull(body, prompt) {
+		switch {
+		case v.Passthrough != ReasonNoTools:
+		case !isNull(body, prompt):
 			v.Passthrough = ReasonPromptTemplate
+		case v.hasItem("additional_tools"):
+			v.Passthrough = ReasonAdditionalTools
 		}
 	}
 	if v.Passthrough == "" && !v.scanInput() {
 		v.Passthrough = ReasonShape
 	}
 	return v, nil
+}
+
+// hasItem reports whether the input holds an item of this type.
+func (v *View) hasItem(kind string) bool {
+	if !startsWith(v.Body, v.items, '[') {
+		return false
+	}
+	for _, at := range elements(v.Body, v.items.Start) {
+		if text(v.Body, find(v.Body, at.Start, "type")) == kind {
+			return true
+		}
+	}
+	return false
 }
 
 // scanInput reads the input items; false if the input has a form that the proxy does not know. A request may do without

@@ -203,23 +203,28 @@ var (
 		"Tokens of tools, estimated by a tokenizer: as clients sent them, and as the upstream got them.", []string{"side"}, nil)
 	netSaved = prometheus.NewDesc(namespace+"_net_saved_tokens_estimated",
 		"Input tokens saved since the start, net of the directory and of whole hidden rounds. It can be negative.", nil, nil)
+	couldSave = prometheus.NewDesc(namespace+"_audit_could_save_tokens_estimated",
+		"Input tokens that projection could have saved in first rounds since the start, by the audit.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c *savingsCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- toolsTokens
 	out <- netSaved
+	out <- couldSave
 }
 
 // Collect implements prometheus.Collector.
 func (c *savingsCollector) Collect(out chan<- prometheus.Metric) {
-	saved, bytesPerToken := c.status.savings(), c.tools.measure()
+	saved, could := c.status.savings()
+	bytesPerToken := c.tools.measure()
 	send := func(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(desc, kind, value, labels...)
 	}
 	send(toolsTokens, prometheus.CounterValue, float64(saved.Before)/bytesPerToken, "client")
 	send(toolsTokens, prometheus.CounterValue, float64(saved.After)/bytesPerToken, "upstream")
 	send(netSaved, prometheus.GaugeValue, float64(saved.net(bytesPerToken)))
+	send(couldSave, prometheus.GaugeValue, float64(could.net(bytesPerToken)))
 }
 
 // sessionCollector asks the session store how full it is whenever somebody looks.

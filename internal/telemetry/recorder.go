@@ -152,7 +152,7 @@ func outcome(t *turn.Report) string {
 	switch {
 	case t.ClientGone:
 		return "client_gone"
-	case t.Failed != "":
+	case t.Failed != "", t.Status >= http.StatusInternalServerError:
 		return "failed"
 	case t.Status >= http.StatusBadRequest:
 		return "refused"
@@ -165,8 +165,11 @@ func outcome(t *turn.Report) string {
 	}
 }
 
-// tokens sums the measured usage over all rounds.
+// tokens sums the measured usage over all rounds, or returns that of an audited answer.
 func tokens(t *turn.Report) (input, output, cached int64) {
+	if t.Audit != nil {
+		return t.Audit.Tokens.Input, t.Audit.Tokens.Output, t.Audit.Tokens.Cached
+	}
 	for _, round := range t.Rounds {
 		input += round.Tokens.Input
 		output += round.Tokens.Output

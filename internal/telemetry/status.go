@@ -140,9 +140,23 @@ func (s *status) turn(t *turn.Report) {
 		}
 	}
 	for _, name := range t.Called {
-		if _, known := s.used[name]; slices.Contains(t.Loaded, name) && (known || len(s.used) < maxUsedTools) {
-			s.used[name]++
+		if slices.Contains(t.Loaded, name) {
+			s.use(name)
 		}
+	}
+	if t.Audit != nil {
+		for _, call := range t.Audit.Calls {
+			if !call.AlwaysLoaded {
+				s.use(call.Name)
+			}
+		}
+	}
+}
+
+// use counts a call of a deferred tool.
+func (s *status) use(name string) {
+	if _, known := s.used[name]; known || len(s.used) < maxUsedTools {
+		s.used[name]++
 	}
 }
 
@@ -162,7 +176,7 @@ func (s *status) count(t *turn.Report) {
 	if t.FailOpen {
 		n.FailOpens++
 	}
-	if t.Reason == "" && t.NewAsk {
+	if t.NewAsk && (t.Reason == "" || t.Audit != nil) {
 		n.Asks++
 	}
 	n.Searches += len(t.Searches)
@@ -229,11 +243,11 @@ func (s *status) period(at time.Time) *period {
 	return &s.periods[len(s.periods)-1]
 }
 
-// savings returns what projection saved since the start.
-func (s *status) savings() savings {
+// savings returns what projection saved since the start, and what it could have saved, by the audit.
+func (s *status) savings() (saved, could savings) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.saved
+	return s.saved, s.could
 }
 
 // usedTool is a deferred tool that was called.

@@ -4,6 +4,7 @@ package toolfile
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -42,6 +43,7 @@ type reader struct {
 }
 
 func (r *reader) lines(file []byte) error {
+	whole := file
 	for number := 1; len(file) > 0; number++ {
 		line, rest, _ := bytes.Cut(file, []byte("\n"))
 		file = rest
@@ -50,11 +52,27 @@ func (r *reader) lines(file []byte) error {
 			continue
 		}
 		if !gjson.ValidBytes(line) {
-			return fmt.Errorf("line %d is not valid JSON", number)
+			if number == 1 {
+				return fmt.Errorf("neither the file nor its first line is valid JSON: %w", syntaxError(whole))
+			}
+			return fmt.Errorf("line %d is not valid JSON: %w", number, syntaxError(line))
 		}
 		r.read(gjson.ParseBytes(line), "")
 	}
 	return nil
+}
+
+// syntaxError says where text stops being JSON.
+func syntaxError(text []byte) error {
+	var any json.RawMessage
+	err := json.Unmarshal(text, &any)
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
+		return err
+	}
+	before := text[:min(int(syntax.Offset), len(text))]
+	line := bytes.Count(before, []byte("\n")) + 1
+	return fmt.Errorf("line %d, column %d: %w", line, len(before)-bytes.LastIndexByte(before, '\n')-1, err)
 }
 
 func isGroup(v gjson.Result) bool { return v.Get("type").String() == "namespace" }

@@ -16,6 +16,8 @@ type Audit struct {
 	Tools int
 	// Calls are the tools that the model called.
 	Calls []AuditCall
+	// Tokens are the usage of the answer, as the upstream measured it.
+	Tokens openai.Tokens
 	// Unread says that the answer could not be looked at: it was compressed, too large or cut.
 	Unread bool
 }
@@ -40,12 +42,13 @@ const (
 func (t *turn) audit() {
 	a := &Audit{Tools: len(t.plan.render(nil, false))}
 	t.report.ClientTools, t.report.Directory = t.catalog.tools.Raw, t.plan.text
-	t.report.Audit = a
+	t.report.Audit, t.report.NewAsk = a, !t.history.continues
 	copied := &copying{ResponseWriter: t.client.w}
 	t.client.w = copied
 	t.passthrough(reasonAudit)
 	round, ok := t.readAudited(copied)
 	a.Unread = !ok
+	a.Tokens = openai.ReadTokens(round.Usage)
 	words := t.userWords()
 	for _, call := range round.Calls {
 		i, known := t.plan.Function(call.Name)
