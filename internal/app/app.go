@@ -28,7 +28,10 @@ type App struct {
 	upstream *upstream.Client
 	sessions session.Store
 	recorder *telemetry.Recorder
+	engine   *turn.Engine
 	policies policies
+	// secretless, if not nil, is a store that was away when it should have told the secret that replicas share.
+	secretless *session.Redis
 
 	// Clients answers clients, Operators answers operators.
 	Clients, Operators http.Handler
@@ -66,7 +69,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 	passthrough := client.Passthrough(o.Log, func(w http.ResponseWriter, status int, message string) {
 		server.WriteError(w, status, "server_error", "upstream_error", message)
 	})
-	engine := turn.New(turn.Options{
+	a.engine = turn.New(turn.Options{
 		Upstream: client, Passthrough: passthrough, Sessions: a.sessions, Secret: secret,
 		Policy:  func() *turn.Policy { return a.policies.of(a.live.Current()) },
 		Observe: a.recorder.Turn, Notify: a.recorder.Notice, Log: o.Log,
@@ -75,7 +78,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 		LatchRefusals: c.Upstream.LatchRefusals, LatchTime: c.Upstream.LatchTime,
 	})
 	a.Clients = server.New(server.Options{
-		Engine: engine, Passthrough: passthrough, MaxBodyBytes: c.Server.MaxBodyBytes, Observe: a.recorder.Access, Log: o.Log,
+		Engine: a.engine, Passthrough: passthrough, MaxBodyBytes: c.Server.MaxBodyBytes, Observe: a.recorder.Access, Log: o.Log,
 	})
 	a.Operators = a.recorder.Admin(telemetry.AdminOptions{
 		Ready:  map[string]func(context.Context) error{"upstream": client.Ready, "sessions": a.sessions.Ping},
@@ -102,14 +105,32 @@ func (a *App) openSessions(ctx context.Context, c *config.Config) ([]byte, error
 	}
 	a.sessions = store
 	if len(secret) == 0 {
-		shared, err := store.Secret(ctx)
-		if err != nil {
-			_ = store.Close()
-			return nil, fmt.Errorf("get the secret that replicas share; [session] secret sets it without Redis: %w", err)
+		if secret, err = store.Secret(ctx); err != nil {
+			a.log.Error("the session store is away: until it is back, sessions are rebuilt from the transcript", zap.Error(err))
+			a.secretless = store
+			secret = []byte(rand.Text())
 		}
-		secret = shared
 	}
 	return secret, nil
+}
+
+// secretRetry is the time between two tries to get the secret that replicas share.
+const secretRetry = 2 * time.Second
+
+// awaitSecret gets the secret that replicas share from a store that was away at the start.
+func (a *App) awaitSecret(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(secretRetry):
+		}
+		if secret, err := a.secretless.Secret(ctx); err == nil {
+			a.engine.UseSecret(secret)
+			a.log.Info("the session store is back")
+			return
+		}
+	}
 }
 
 // Close releases everything.
@@ -129,6 +150,9 @@ func (a *App) Run(ctx context.Context) error {
 		return err
 	}
 	parts := []func() error{func() error { return a.live.Watch(ctx) }}
+	if a.secretless != nil {
+		parts = append(parts, func() error { a.awaitSecret(ctx); return nil })
+	}
 	if c.Admin.Listen != "" {
 		operators, err := listen(ctx, "admin.listen", c.Admin.Listen)
 		if err != nil {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,9 +16,37 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/tidwall/gjson"
+
+	"tool-search-proxy/internal/upstreamtest"
 )
 
 // The tests of this file are named after the cases of docs/compatibility.md: failures that proxies of this kind had.
+
+func TestEachCaseOfTheListHasATest(t *testing.T) {
+	list, err := os.ReadFile("../../docs/compatibility.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("cases_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested := map[string]bool{}
+	for _, name := range regexp.MustCompile(`func TestPC[0-9]+(And[0-9]+)*`).FindAllString(string(source), -1) {
+		for _, id := range regexp.MustCompile(`[0-9]+`).FindAllString(name, -1) {
+			tested[id] = true
+		}
+	}
+	ids := regexp.MustCompile(`PC-([0-9]+)`).FindAllStringSubmatch(string(list), -1)
+	for _, id := range ids {
+		if !tested[id[1]] {
+			t.Errorf("no test is named after %s", id[0])
+		}
+	}
+	if len(ids) == 0 {
+		t.Error("the list is empty")
+	}
+}
 
 func noSearch(t *testing.T, a reply) {
 	t.Helper()
@@ -441,6 +471,28 @@ func TestPC026DisconnectCancelsTheUpstream(t *testing.T) {
 	}
 }
 
+// TestPC028LongStreams takes longer than every timeout.
+func TestPC028LongStreams(t *testing.T) {
+	t.Parallel()
+	pace := upstreamtest.Pace{Chunk: upstreamtest.ByEvent, Between: 100 * time.Millisecond}
+	upstream := upstreamtest.New(t, upstreamtest.Reply(upstreamtest.Text("one two three four five six seven eight nine ten")).Paced(pace))
+	_, url, _ := startProxy(t, upstream.URL+"/v1", []string{"upstream.header_timeout=400ms", "upstream.idle_timeout=400ms",
+		"upstream.connect_timeout=400ms"})
+	response, err := http.Post(url+chatPath, "application/json", strings.NewReader(chat(`"stream":true,`, user, threeTools)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	start := time.Now()
+	body, err := io.ReadAll(response.Body)
+	if got := (reply{response.StatusCode, response.Header, string(body), err}); err != nil || !strings.HasSuffix(got.text(), "nine ten") {
+		t.Errorf("the client got %q, %v", got.text(), err)
+	}
+	if took := time.Since(start); took < 800*time.Millisecond {
+		t.Errorf("the stream took %v only", took)
+	}
+}
+
 func TestPC029And031And097BytesSurvive(t *testing.T) {
 	tool := `{"type":"function","function":{"name":"read_file","description":"use -> & <x>","parameters":{"type":"object","properties":{"n":{"type":"integer","maximum":9223372036854775807}}}},"new_2027":[1e0]}`
 	extra := `"seed":9007199254740993,"metadata":{"id":1234567890123456789},"x":1.0,"y":1e21,"new_param_2027":{"x":1},`
@@ -638,7 +690,7 @@ func TestPC050And052OneSystemMessageAndWholeGroups(t *testing.T) {
 	}
 }
 
-func TestPC053And055Sessions(t *testing.T) {
+func TestPC049And053And055Sessions(t *testing.T) {
 	load := func(id string) answer {
 		return message(turnOf(call(id, "tool_search", `{"query":"select:send_mail"}`)), "tool_calls")
 	}
@@ -739,7 +791,7 @@ func TestPC062And064TerminalEvents(t *testing.T) {
 	}
 }
 
-func TestPC065PathsAndQueries(t *testing.T) {
+func TestPC065And067PathsAndQueries(t *testing.T) {
 	r := newRig(t, nil, message(`{"role":"assistant","content":"ok"}`, "stop"), whole(`{"id":"r","object":"response","status":"completed","output":[]}`), whole(`{}`))
 	paths := []string{"/openai/deployments/gpt-x/chat/completions?api-version=2025-01-01&a=b%20c", "/proxy/prefix/v1/responses?foo=%2F", "/v1/responses/compact"}
 	r.post(paths[0], chat("", user, threeTools), "api-key", "K")
@@ -931,11 +983,17 @@ func TestPC098LargeBodies(t *testing.T) {
 	}
 }
 
-func TestPC100CredentialsPassAndAreNotLogged(t *testing.T) {
+func TestPC088And100CredentialsPassAndAreNotLogged(t *testing.T) {
 	secrets := []string{"Api-Key", "sk-one", "Authorization", "Bearer sk-two", "Openai-Project", "P", "Cookie", "c=sk-three"}
 	r := newRig(t, nil, searches("s1", "mail"), says("private words"))
-	r.post(chatPath, chat(`"stream":true,`, `{"role":"user","content":"secret question"}`, threeTools), secrets...)
+	dropped := []string{"Connection", "X-Hop", "X-Hop", "1", "Te", "trailers", "X-Tool-Search-Silent", "1"}
+	r.post(chatPath, chat(`"stream":true,`, `{"role":"user","content":"secret question"}`, threeTools), append(dropped, secrets...)...)
 	for _, q := range r.want(2) {
+		for i := 0; i < len(dropped); i += 2 {
+			if v := q.header.Get(dropped[i]); v != "" {
+				t.Errorf("the upstream gets %s: %s", dropped[i], v)
+			}
+		}
 		for i := 0; i < len(secrets); i += 2 {
 			if q.header.Get(secrets[i]) != secrets[i+1] {
 				t.Errorf("%s is %q", secrets[i], q.header.Get(secrets[i]))

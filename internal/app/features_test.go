@@ -627,3 +627,28 @@ func TestLargeToolsComeBack(t *testing.T) {
 		})
 	}
 }
+
+// TestRedisAwayAtTheStart starts without the store; once it is there, the replica shares its sessions.
+func TestRedisAwayAtTheStart(t *testing.T) {
+	t.Parallel()
+	redis := miniredis.RunT(t)
+	settings := []string{"session.store=redis", "session.redis_url=redis://" + redis.Addr()}
+	redis.Close()
+	first := newRig(t, settings, loads("s0", "send_mail"), okAnswer, loads("s1", "send_mail"), message(turnOf(call("w1", "send_mail", "{}")), "tool_calls"))
+	if a := first.post(chatPath, chat("", user, threeTools)); a.status != http.StatusOK || a.get("choices.0.message.content").String() != "ok" {
+		t.Errorf("without the store the client gets %d %s", a.status, a.body)
+	}
+	if n := first.logs.FilterMessageSnippet("until it is back").Len(); n != 1 {
+		t.Errorf("%d entries say that the store is away", n)
+	}
+	if err := redis.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	first.app.awaitSecret(t.Context())
+	second := newRig(t, settings, okAnswer)
+	first.post(chatPath, chat("", user, threeTools))
+	second.post(chatPath, chat("", user+","+results("w1", "send_mail"), threeTools))
+	if q := second.want(1)[0]; !strings.Contains(q.body, `"s1"`) {
+		t.Errorf("the other replica knows nothing of the hidden round: %s", q.body)
+	}
+}

@@ -132,7 +132,12 @@ func TestWrongValuesSayWhatWhereAndWhatIsAllowed(t *testing.T) {
 		"number in a list":   {file: "[skills]\nprefetch_tools = [1]", want: []string{"the element 1 is no text"}},
 		"broken glob":        {file: "[skills]\ntool_search_always_loaded = ['a[']", want: []string{`the glob "a[" does not compile`}},
 		"none of the words":  {env: [2]string{"LOG_LEVEL", "loud"}, want: []string{"LOG_LEVEL: log.level", `"loud"`, `"debug", "info"`}},
-		"broken TOML":        {file: "[skills\n", want: []string{"config.toml", "no valid TOML"}},
+		"broken TOML":        {file: "[log]\n[skills\n", want: []string{"config.toml", "no valid TOML: line 2, column 8"}},
+		"huge number":        {file: "[skills]\ntool_search_max_rounds = 99999999999999999999", want: []string{"line 2"}},
+		"the proxy itself":   {arguments: []string{"--upstream", "http://localhost:8787/v1"}, want: []string{"--upstream: upstream.base_url: it is the proxy itself"}},
+		"one address twice":  {env: [2]string{"ADMIN_LISTEN", "127.0.0.1:8787"}, want: []string{"ADMIN_LISTEN: admin.listen: it is the address of server.listen"}},
+		"a name with blanks": {file: "[skills]\ntool_search_name = 'a b'", want: []string{"skills.tool_search_name", `"a b"`}},
+		"a wrong Redis URL":  {file: "[session]\nstore = 'redis'\nredis_url = 'http://x'", want: []string{"session.redis_url", "redis, rediss or unix"}},
 		"flag":               {arguments: []string{"--upstream", "ftp://x"}, want: []string{"--upstream: upstream.base_url", `scheme is "ftp"`}},
 		"set without value":  {arguments: []string{"--set", "log.level"}, want: []string{"--set: log.level: it has no value"}},
 		"set unknown":        {arguments: []string{"--set", "log.levl=info"}, want: []string{"did you mean log.level?"}},
@@ -177,6 +182,27 @@ func TestMaxResultsBelowOneCountsAsOne(t *testing.T) {
 	}
 }
 
+func TestListsInVariables(t *testing.T) {
+	for value, want := range map[string]string{
+		"a, b":                 "a|b",
+		"{get,list}_*,x":       "{get,list}_*|x",
+		`["a", "b,c"]`:         "a|b,c",
+		"":                     "",
+		" , ":                  "",
+		"[ab]_*,{a,{b,c}},d_e": "[ab]_*|{a,{b,c}}|d_e",
+	} {
+		t.Setenv("TOOL_SEARCH_ALWAYS_LOADED", value)
+		c, err := load(t, "")
+		if err != nil {
+			t.Errorf("%q: %v", value, err)
+			continue
+		}
+		if got := strings.Join(c.Skills.ToolSearchAlwaysLoaded, "|"); got != want {
+			t.Errorf("%q is %q, want %q", value, got, want)
+		}
+	}
+}
+
 func TestSizesAndDurations(t *testing.T) {
 	c, err := load(t, "[session]\nmax_bytes = '1.5KiB'\nttl = '90m'\n[server]\nmax_body_bytes = 2048\n")
 	if err != nil || c.Session.MaxBytes != 1536 || c.Session.TTL != 90*time.Minute || c.Server.MaxBodyBytes != 2048 {
@@ -194,13 +220,14 @@ func TestSizesAndDurations(t *testing.T) {
 func TestMisspeltVariablesAreNamed(t *testing.T) {
 	t.Setenv("TOOL_SEARCH_ENABLE", "true")
 	t.Setenv("UPSTREAM_BASEURL", "x")
+	t.Setenv("SKILLS_TOOL_SEARCH_AUDIT", "true")
 	t.Setenv("UPSTREAM_SERVICE_HOST", "x") // Kubernetes writes such
 	c, err := load(t, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := strings.Join(c.Warnings, "\n")
-	for _, want := range []string{"TOOL_SEARCH_ENABLE is not read; did you mean TOOL_SEARCH_ENABLED?", "UPSTREAM_BASE_URL?"} {
+	for _, want := range []string{"TOOL_SEARCH_ENABLE is not read; did you mean TOOL_SEARCH_ENABLED?", "did you mean TOOL_SEARCH_AUDIT?", "UPSTREAM_BASE_URL?"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q does not hold %q", got, want)
 		}

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
 
+	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 )
@@ -85,7 +88,9 @@ func Load(flags *pflag.FlagSet) (*Config, error) {
 		k.store(c, parsed)
 		c.origins[k.path()] = source
 	}
-	problems = append(problems, c.checkTogether()...)
+	if len(problems) == 0 {
+		problems = c.checkTogether()
+	}
 	c.Warnings = misspeltVariables(os.Environ())
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)
@@ -119,14 +124,19 @@ func (c *Config) readFile(flags *pflag.FlagSet) (*viper.Viper, error) {
 	file := viper.New()
 	file.SetConfigType("toml")
 	if err := file.ReadConfig(bytes.NewReader(content)); err != nil {
-		return nil, &Problem{Source: path, What: "it is no valid TOML: " + lastLine(err)}
+		return nil, &Problem{Source: path, What: "it is no valid TOML: " + syntax(err)}
 	}
 	return file, nil
 }
 
-// lastLine shortens the errors of the parser, which quote the file around the place.
-func lastLine(err error) string {
-	return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " ")
+// syntax says what the parser complains of, and where.
+func syntax(err error) string {
+	var decode *toml.DecodeError
+	if !errors.As(err, &decode) {
+		return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " ")
+	}
+	line, column := decode.Position()
+	return fmt.Sprintf("line %d, column %d: %s", line, column, strings.TrimPrefix(decode.Error(), "toml: "))
 }
 
 // flatten turns sections into section.key.
@@ -247,7 +257,29 @@ func (c *Config) checkTogether() []error {
 			"easter_egg.agent_call_message_webhook_url", "notices go to a webhook, but no URL is set",
 			"an absolute http or https URL"})
 	}
+	if c.Admin.Listen != "" && c.Admin.Listen == c.Server.Listen && !strings.HasSuffix(c.Server.Listen, ":0") {
+		problems = append(problems, &Problem{c.origin("admin.listen"), "admin.listen", "it is the address of server.listen",
+			"another host:port, or empty"})
+	}
+	if c.callsItself() {
+		problems = append(problems, &Problem{c.origin("upstream.base_url"), "upstream.base_url",
+			"it is the proxy itself (server.listen is " + c.Server.Listen + ")", "the URL of the API behind the proxy"})
+	}
 	return problems
+}
+
+// callsItself reports whether the upstream is the proxy's own listener, as far as addresses tell.
+func (c *Config) callsItself() bool {
+	base, err := url.Parse(c.Upstream.BaseURL)
+	host, port, splitErr := net.SplitHostPort(c.Server.Listen)
+	if err != nil || splitErr != nil || port == "0" || base.Port() != port {
+		return false
+	}
+	local := func(host string) bool {
+		ip := net.ParseIP(host)
+		return host == "localhost" || ip != nil && (ip.IsLoopback() || ip.IsUnspecified())
+	}
+	return base.Hostname() == host || local(base.Hostname()) && (host == "" || local(host))
 }
 
 // origin says where a key was set.
@@ -271,7 +303,13 @@ func misspeltVariables(environment []string) []string {
 			continue
 		}
 		near := nearest(name, names)
-		ours := strings.HasPrefix(name, "TOOL_SEARCH_") || strings.HasPrefix(name, "PREFETCH_TOOLS")
+		if bare := strings.TrimPrefix(name, "SKILLS_"); slices.Contains(names, bare) {
+			near = bare
+		}
+		ours := false
+		for _, prefix := range []string{"TOOL_SEARCH_", "PREFETCH_TOOLS", "SKILLS_"} {
+			ours = ours || strings.HasPrefix(name, prefix)
+		}
 		if ours || len(name) > 6 && distance(name, near) <= 2 {
 			warnings = append(warnings, fmt.Sprintf("the environment variable %s is not read; did you mean %s?", name, near))
 		}

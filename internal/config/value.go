@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -172,13 +173,13 @@ func (k *key) parseText(value any) (any, error) {
 	}
 	if k.check != nil {
 		if err := k.check(text); err != nil {
-			return nil, fmt.Errorf("%s is wrong: %w", k.quoted(text), err)
+			return nil, fmt.Errorf("%s is not allowed: %w", k.quoted(text), err)
 		}
 	}
 	return text, nil
 }
 
-// parseList reads an array of the file, or text with commas between.
+// parseList reads an array of the file, or text with commas between; a text that looks like an array is one.
 func (k *key) parseList(value any) (any, error) {
 	list := []string{}
 	if f, ok := value.(fileValue); ok {
@@ -193,12 +194,12 @@ func (k *key) parseList(value any) (any, error) {
 			}
 			list = append(list, strings.TrimSpace(text))
 		}
-	} else {
-		for text := range strings.SplitSeq(value.(string), ",") {
-			if text = strings.TrimSpace(text); text != "" {
-				list = append(list, text)
-			}
+	} else if text := strings.TrimSpace(value.(string)); strings.HasPrefix(text, `["`) {
+		if err := json.Unmarshal([]byte(text), &list); err != nil {
+			return nil, fmt.Errorf("%s is no array of texts", k.quoted(text))
 		}
+	} else {
+		list = splitList(text)
 	}
 	for _, text := range list {
 		if err := k.check(text); err != nil {
@@ -206,6 +207,26 @@ func (k *key) parseList(value any) (any, error) {
 		}
 	}
 	return list, nil
+}
+
+// splitList splits text at its commas, but for those within the braces of a glob.
+func splitList(text string) []string {
+	list := []string{}
+	depth, from := 0, 0
+	for i, c := range text + "," {
+		switch {
+		case c == '{':
+			depth++
+		case c == '}':
+			depth--
+		case c == ',' && (depth <= 0 || i == len(text)):
+			if entry := strings.TrimSpace(text[from:i]); entry != "" {
+				list = append(list, entry)
+			}
+			from = i + 1
+		}
+	}
+	return list
 }
 
 // store puts a parsed value into its field.

@@ -18,7 +18,7 @@ var credentialHeaders = []string{"Authorization", "Api-Key", "X-Api-Key", "X-Goo
 
 func (e *Engine) caller(h http.Header) caller {
 	text := make([]byte, 0, 256)
-	text = append(text, e.secret[:]...)
+	text = append(text, e.secret.Load()[:]...)
 	for _, name := range credentialHeaders {
 		for _, value := range h[name] {
 			text = append(append(append(append(text, name...), 0), value...), 0)

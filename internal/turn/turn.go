@@ -14,6 +14,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -72,7 +73,7 @@ type Options struct {
 // Engine serves the requests of both dialects.
 type Engine struct {
 	Options
-	secret   [sha256.Size]byte // Secret in fixed length
+	secret   atomic.Pointer[[sha256.Size]byte] // in fixed length
 	catalogs catalogs
 	policies policies
 	latch    latch
@@ -94,7 +95,15 @@ func New(o Options) *Engine {
 	if o.Notify == nil {
 		o.Notify = func(Notice) string { return "" }
 	}
-	return &Engine{Options: o, secret: sha256.Sum256(o.Secret), catalogs: newCatalogs(), latch: newLatch(o.LatchRefusals, o.LatchTime)}
+	e := &Engine{Options: o, catalogs: newCatalogs(), latch: newLatch(o.LatchRefusals, o.LatchTime)}
+	e.UseSecret(o.Secret)
+	return e
+}
+
+// UseSecret makes another secret key the digests from now on. Sessions kept under the old one are not found any more.
+func (e *Engine) UseSecret(secret []byte) {
+	sum := sha256.Sum256(secret)
+	e.secret.Store(&sum)
 }
 
 // Body is the body of a request.
