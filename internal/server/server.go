@@ -176,11 +176,17 @@ type beginning struct {
 
 func (b *beginning) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
-// Flush keeps the fast path of writers that ask for http.Flusher.
-func (b *beginning) Flush() {
+// FlushError is what http.ResponseController asks for first.
+func (b *beginning) FlushError() error {
 	b.header = true
-	_ = http.NewResponseController(b.ResponseWriter).Flush()
+	if w, ok := b.ResponseWriter.(interface{ FlushError() error }); ok {
+		return w.FlushError()
+	}
+	return http.NewResponseController(b.ResponseWriter).Flush()
 }
+
+// Flush is what http.Flusher asks for.
+func (b *beginning) Flush() { _ = b.FlushError() }
 
 func (b *beginning) WriteHeader(status int) {
 	b.header = b.header || status >= 200 || status == http.StatusSwitchingProtocols

@@ -280,6 +280,7 @@ func (t *turn) readStream(ctx context.Context, cancel context.CancelCauseFunc, r
 	defer func() { silence.Stop() }()
 	reader := openai.NewEventReader(resp.Body, int(t.engine.MaxEventBytes))
 	var out []byte
+	open := false
 	for {
 		silence.Wait()
 		ev, err := reader.Next()
@@ -309,7 +310,10 @@ func (t *turn) readStream(ctx context.Context, cancel context.CancelCauseFunc, r
 		}
 		silence.Done() // a client that reads slowly is no silence
 		if len(out) > 0 {
-			t.openWith(resp)
+			if !open {
+				t.openWith(resp)
+				open = true
+			}
 			if err := t.client.events(out); err != nil {
 				return t.answer.End(), fmt.Errorf("the client is gone: %w", err)
 			}
