@@ -71,9 +71,16 @@ func (v *View) scan(lookup func([]byte) *Tools, nested bool, f func(key []byte, 
 			return failed
 		}
 		end := failed
-		if string(key) == "tools" && b[start] == '[' && lookup != nil {
-			if t := lookup(b[start:]); t != nil {
-				v.Tools, end = t, start+len(t.Raw)
+		if string(key) == "tools" && b[start] == '[' {
+			v.Tools = nil
+			if lookup != nil {
+				v.Tools = lookup(b[start:])
+			}
+			if v.Tools == nil {
+				v.Tools = scanTools(b[start:], nested)
+			}
+			if v.Tools != nil {
+				end = start + len(v.Tools.Raw)
 			}
 		}
 		if end < 0 {
@@ -108,9 +115,6 @@ func (v *View) scan(lookup func([]byte) *Tools, nested bool, f func(key []byte, 
 			return ErrTooDeep
 		}
 		return ErrSyntax
-	}
-	if v.Passthrough == "" && v.Tools == nil && startsWith(b, v.tools, '[') {
-		v.Tools = scanTools(b[v.tools.Start:v.tools.End], nested)
 	}
 	v.Choice = scanChoice(b, v.choice)
 	return nil

@@ -53,16 +53,19 @@ type groupElement struct {
 // DescriptionText returns the description of a function, unescaped.
 func (t *Tools) DescriptionText(f *Function) string { return text(t.Raw, f.Description) }
 
-// scanTools reads the array at the start of b. It returns nil if no complete array stands there. nested says that a
-// function's name stands within a member "function" (Chat) and not in the tool itself (Responses).
+// scanTools reads the array at the start of b, in one pass. It returns nil if no complete array stands there. nested says
+// that a function's name stands within a member "function" (Chat) and not in the tool itself (Responses).
 func scanTools(b []byte, nested bool) *Tools {
 	t := &Tools{}
+	scan := toolScan{nested: nested}
 	end := eachElement(b, 0, func(start int) int {
-		end := skipValue(b, start)
-		if end < 0 {
-			return failed
+		if start < len(b) && b[start] == '{' {
+			return t.scanEntry(b, start, &scan)
 		}
-		t.scanEntry(b, Range{start, end}, nested)
+		end := skipValue(b, start)
+		if end > 0 {
+			t.entries = append(t.entries, entry{Range: Range{start, end}})
+		}
 		return end
 	})
 	if end < 0 {
@@ -72,60 +75,150 @@ func scanTools(b []byte, nested bool) *Tools {
 	return t
 }
 
-func (t *Tools) scanEntry(b []byte, at Range, nested bool) {
-	e := entry{Range: at}
-	var inner, members Range
-	f := Function{Range: at}
-	eachMember(b, at.Start, func(key []byte, _, start int) int {
+// tool records where the members of one tool stand.
+type tool struct {
+	kind, name, label, description, parameters, deferred Range
+}
+
+// toolScan is what is known of the element that is being read.
+type toolScan struct {
+	nested     bool
+	tool       tool
+	inner      tool // what "function" or "custom" holds
+	hasInner   bool
+	members    Range // the array of a group's members
+	memberAt   []Range
+	memberTool []tool
+}
+
+// place returns where the value of a key is to be noted, nil if it is of no interest.
+func (o *tool) place(key []byte) *Range {
+	switch string(key) {
+	case "type":
+		return &o.kind
+	case "name":
+		return &o.name
+	case "server_label":
+		return &o.label
+	case "description":
+		return &o.description
+	case "parameters":
+		return &o.parameters
+	case "defer_loading":
+		return &o.deferred
+	}
+	return nil
+}
+
+// flat reads a tool whose members are its own. One that is no JSON gives what can be read of it.
+func (o *tool) flat(b []byte, start int) int {
+	end := eachMember(b, start, func(key []byte, _, start int) int {
 		end := skipValue(b, start)
-		value := Range{start, end}
-		switch string(key) {
-		case "type":
-			e.kind = text(b, value)
-		case "name":
-			f.nameAt, e.label = value, text(b, value)
-		case "server_label":
-			e.label = text(b, value)
-		case "description":
-			f.Description = value
-		case "parameters":
-			f.Parameters = value
-		case "function":
-			inner = value
-		case "tools":
-			members = value
-		case "defer_loading":
-			t.Native = t.Native || isTrue(b, value)
+		if at := o.place(key); at != nil {
+			*at = Range{start, end}
 		}
 		return end
 	})
+	if end < 0 {
+		return skipValue(b, start)
+	}
+	return end
+}
+
+// element reads the element at b[start] and returns the index behind it.
+func (s *toolScan) element(b []byte, start int) int {
+	s.tool, s.hasInner, s.members = tool{}, false, Range{}
+	end := eachMember(b, start, func(key []byte, _, start int) int {
+		if start >= len(b) {
+			return failed
+		}
+		switch k := string(key); {
+		case s.nested && b[start] == '{' && (k == "function" || k == "custom"):
+			s.inner, s.hasInner = tool{}, true
+			return s.inner.flat(b, start)
+		case k == "tools" && b[start] == '[':
+			return s.group(b, start)
+		}
+		end := skipValue(b, start)
+		if at := s.tool.place(key); at != nil {
+			*at = Range{start, end}
+		}
+		return end
+	})
+	if end < 0 {
+		return skipValue(b, start)
+	}
+	return end
+}
+
+// group reads the members of a namespace group.
+func (s *toolScan) group(b []byte, start int) int {
+	s.memberAt, s.memberTool = s.memberAt[:0], s.memberTool[:0]
+	end := eachElement(b, start, func(start int) int {
+		s.memberTool = append(s.memberTool, tool{})
+		end := failed
+		if start < len(b) && b[start] == '{' {
+			end = s.memberTool[len(s.memberTool)-1].flat(b, start)
+		} else {
+			end = skipValue(b, start)
+		}
+		s.memberAt = append(s.memberAt, Range{start, end})
+		return end
+	})
+	if end < 0 {
+		s.memberAt, s.memberTool = nil, nil
+		end = skipValue(b, start)
+	}
+	s.members = Range{start, end}
+	return end
+}
+
+// scanEntry reads one element and returns the index behind it.
+func (t *Tools) scanEntry(b []byte, start int, s *toolScan) int {
+	end := s.element(b, start)
+	if end < 0 {
+		return failed
+	}
+	e := entry{Range: Range{start, end}, kind: kindText(b, s.tool.kind)}
+	t.Native = t.Native || e.kind == "tool_search" || isTrue(b, s.tool.deferred)
 	switch {
-	case e.kind == "tool_search":
-		t.Native = true
-	case e.kind == "namespace" && startsWith(b, members, '['):
-		t.scanGroup(b, &e, members)
-	case e.kind == "function" && nested && startsWith(b, inner, '{'):
-		f.nameAt = find(b, inner.Start, "name")
-		f.Description = find(b, inner.Start, "description")
-		f.Parameters = find(b, inner.Start, "parameters")
-		t.Native = t.Native || isTrue(b, find(b, inner.Start, "defer_loading"))
-		t.addFunction(b, &e, f)
+	case e.kind == "namespace" && !s.members.Absent():
+		e.label = text(b, s.tool.name)
+		t.addGroup(b, &e, s)
+	case e.kind == "function" && s.hasInner:
+		t.Native = t.Native || isTrue(b, s.inner.deferred)
+		t.addFunction(b, &e, &s.inner)
 	case e.kind == "function":
 		// The flat form is Responses' own; some clients send it to Chat Completions too, and some servers take it.
-		t.addFunction(b, &e, f)
-	case nested && e.label == "" && startsWith(b, inner, '{'):
-		e.label = text(b, find(b, inner.Start, "name"))
-	}
-	if e.kind == "custom" && nested {
-		if custom := find(b, at.Start, "custom"); startsWith(b, custom, '{') {
-			e.label = text(b, find(b, custom.Start, "name"))
+		t.addFunction(b, &e, &s.tool)
+	default:
+		e.label = text(b, s.tool.label)
+		if e.label == "" {
+			e.label = text(b, s.tool.name)
+		}
+		if e.label == "" && s.hasInner {
+			e.label = text(b, s.inner.name)
 		}
 	}
 	t.entries = append(t.entries, e)
+	return end
 }
 
-func (t *Tools) addFunction(b []byte, e *entry, f Function) {
-	f.Name = text(b, f.nameAt)
+// kindText returns the type of a tool. Nearly all are functions.
+func kindText(b []byte, at Range) string {
+	if !at.Absent() && string(at.Of(b)) == `"function"` {
+		return "function"
+	}
+	return text(b, at)
+}
+
+// function returns the function that stands at a range.
+func (o *tool) function(b []byte, at Range) Function {
+	return Function{Range: at, Name: text(b, o.name), Description: o.description, Parameters: o.parameters, nameAt: o.name}
+}
+
+func (t *Tools) addFunction(b []byte, e *entry, o *tool) {
+	f := o.function(b, e.Range)
 	if f.Name == "" {
 		return
 	}
@@ -134,35 +227,17 @@ func (t *Tools) addFunction(b []byte, e *entry, f Function) {
 	e.function = len(t.Functions)
 }
 
-func (t *Tools) scanGroup(b []byte, e *entry, members Range) {
-	g := group{Range: e.Range, members: members}
-	for _, at := range elements(b, members.Start) {
-		element := groupElement{Range: at}
-		f := Function{Range: at, group: len(t.groups) + 1}
-		kind := ""
-		eachMember(b, at.Start, func(key []byte, _, start int) int {
-			end := skipValue(b, start)
-			value := Range{start, end}
-			switch string(key) {
-			case "type":
-				kind = text(b, value)
-			case "name":
-				f.nameAt = value
-			case "description":
-				f.Description = value
-			case "parameters":
-				f.Parameters = value
-			case "defer_loading":
-				t.Native = t.Native || isTrue(b, value)
-			}
-			return end
-		})
-		if name := text(b, f.nameAt); kind == "function" && name != "" {
-			f.Name = e.label + "." + name
+func (t *Tools) addGroup(b []byte, e *entry, s *toolScan) {
+	g := group{Range: e.Range, members: s.members, elements: make([]groupElement, len(s.memberAt))}
+	for i := range s.memberTool {
+		member := &s.memberTool[i]
+		g.elements[i].Range = s.memberAt[i]
+		t.Native = t.Native || isTrue(b, member.deferred)
+		if f := member.function(b, s.memberAt[i]); f.Name != "" && kindText(b, member.kind) == "function" {
+			f.Name, f.group = e.label+"."+f.Name, len(t.groups)+1
 			t.Functions = append(t.Functions, f)
-			element.function = len(t.Functions)
+			g.elements[i].function = len(t.Functions)
 		}
-		g.elements = append(g.elements, element)
 	}
 	t.groups = append(t.groups, g)
 	e.group = len(t.groups)

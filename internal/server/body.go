@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"tool-search-proxy/internal/turn"
@@ -62,13 +64,18 @@ func (s *server) readBody(w http.ResponseWriter, r *http.Request) (turn.Body, er
 }
 
 // A few buffers are used again. Without them most of the proxy's work is to clear memory and to collect it; with many of
-// them, many streams at once would leave their memory behind.
+// them, many requests at once would leave their memory behind.
 const (
 	keptBuffers = 8
-	largestKept = 256 << 10
+	keptBytes   = 8 << 20 // of all of them
 )
 
-var buffers = make(chan []byte, keptBuffers)
+// buffers are those that wait to be used again, the one given back last at the end.
+var buffers struct {
+	sync.Mutex
+	list  [][]byte
+	bytes int
+}
 
 // borrow returns an empty buffer for a body whose size is said to be this; -1 is not known. No more than a megabyte is
 // believed beforehand.
@@ -83,25 +90,39 @@ func borrow(size int64) []byte {
 		size = unknown
 	}
 	size = (min(size, trusted) + spare + page - 1) / page * page
-	select {
-	case buffer := <-buffers:
-		if int64(cap(buffer)) >= size {
-			return buffer
-		}
-	default:
+	if kept := takeKept(size); kept != nil {
+		return kept
 	}
 	return make([]byte, 0, size)
 }
 
-// giveBack keeps a buffer for later if it is small and there is room.
+// takeKept returns a buffer of at least this size out of those that are kept, nil if there is none.
+func takeKept(size int64) []byte {
+	buffers.Lock()
+	defer buffers.Unlock()
+	for i := len(buffers.list) - 1; i >= 0; i-- {
+		if buffer := buffers.list[i]; int64(cap(buffer)) >= size {
+			buffers.list = slices.Delete(buffers.list, i, i+1)
+			buffers.bytes -= cap(buffer)
+			return buffer
+		}
+	}
+	return nil
+}
+
+// giveBack keeps a buffer for later. Where there is no room, those given back first make room for it.
 func giveBack(buffer []byte) {
-	if cap(buffer) > largestKept {
+	if cap(buffer) > keptBytes {
 		return
 	}
-	select {
-	case buffers <- buffer[:0]:
-	default:
+	buffers.Lock()
+	defer buffers.Unlock()
+	for len(buffers.list) >= keptBuffers || buffers.bytes+cap(buffer) > keptBytes {
+		buffers.bytes -= cap(buffers.list[0])
+		buffers.list = slices.Delete(buffers.list, 0, 1)
 	}
+	buffers.list = append(buffers.list, buffer[:0])
+	buffers.bytes += cap(buffer)
 }
 
 // readAll reads everything into a buffer, or into a larger one.

@@ -1,11 +1,13 @@
 package turn_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -62,15 +64,8 @@ func BenchmarkServe(b *testing.B) {
 	}
 	for name, answer := range answers {
 		b.Run(name, func(b *testing.B) {
-			sessions := session.NewMemory(session.MemoryOptions{TTL: time.Hour, MaxSessions: 1000, MaxBytes: 1 << 20})
-			defer sessions.Close()
-			engine := turn.New(turn.Options{
-				Upstream: answer, Sessions: sessions, Secret: []byte("s"), Policy: func() *turn.Policy { return policy },
-				Log: zap.NewNop(), MaxAnswerBytes: 1 << 20, MaxEventBytes: 1 << 20, IdleTimeout: time.Minute,
-			})
-			body := `{"model":"m","stream":` + fmt.Sprint(name != "whole") + `,"messages":[{"role":"system","content":"be kind"},` +
-				`{"role":"user","content":"` + strings.Repeat("hello ", 100) + `"}],"tools":` + manyTools(100) + `}`
-			raw := []byte(body)
+			engine := benchEngine(b, answer, policy)
+			raw := []byte(benchRequest(name != "whole"))
 			request := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)
 			request.Header.Set("Authorization", "Bearer key")
 			b.SetBytes(int64(len(raw)))
@@ -79,7 +74,34 @@ func BenchmarkServe(b *testing.B) {
 				engine.Serve(discard{http.Header{}}, request, openai.Chat, turn.Body{Raw: raw, JSON: raw})
 			}
 		})
+		// Every request has other tools, so that nothing that is remembered helps.
+		b.Run(name+", new tools", func(b *testing.B) {
+			engine := benchEngine(b, answer, policy)
+			body := []byte(benchRequest(name != "whole"))
+			request := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)
+			at := bytes.LastIndex(body, []byte("an identifier"))
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				copy(body[at:], strconv.Itoa(1e9+n))
+				engine.Serve(discard{http.Header{}}, request, openai.Chat, turn.Body{Raw: body, JSON: body})
+			}
+		})
 	}
+}
+
+func benchEngine(b *testing.B, upstream turn.Upstream, policy *turn.Policy) *turn.Engine {
+	sessions := session.NewMemory(session.MemoryOptions{TTL: time.Hour, MaxSessions: 1000, MaxBytes: 1 << 20})
+	b.Cleanup(func() { _ = sessions.Close() })
+	return turn.New(turn.Options{
+		Upstream: upstream, Sessions: sessions, Secret: []byte("s"), Policy: func() *turn.Policy { return policy },
+		Log: zap.NewNop(), MaxAnswerBytes: 1 << 20, MaxEventBytes: 1 << 20, IdleTimeout: time.Minute,
+	})
+}
+
+func benchRequest(stream bool) string {
+	return `{"model":"m","stream":` + fmt.Sprint(stream) + `,"messages":[{"role":"system","content":"be kind"},` +
+		`{"role":"user","content":"` + strings.Repeat("hello ", 100) + `"}],"tools":` + manyTools(100) + `}`
 }
 
 // discard is a client that throws its answer away.
