@@ -50,10 +50,19 @@ func skipSpace(b []byte, i int) int {
 }
 
 // skipString returns the index behind the string at b[i]. A quote ends it when an even number of backslashes stands
-// before it.
+// before it. Most strings are short: those are looked at byte by byte.
 func skipString(b []byte, i int) int {
+	const short = 16
 	p := i + 1
-	for {
+	for end := min(p+short, len(b)); p < end; p++ {
+		switch b[p] {
+		case '"':
+			return p + 1
+		case '\\':
+			p++
+		}
+	}
+	for p < len(b) {
 		k := bytes.IndexByte(b[p:], '"')
 		if k < 0 {
 			return failed
@@ -68,6 +77,7 @@ func skipString(b []byte, i int) int {
 		}
 		p = quote + 1
 	}
+	return failed
 }
 
 var structural = [256]bool{'"': true, '{': true, '}': true, '[': true, ']': true}

@@ -56,7 +56,9 @@ func (t *Tools) DescriptionText(f *Function) string { return text(t.Raw, f.Descr
 // scanTools reads the array at the start of b, in one pass. It returns nil if no complete array stands there. nested says
 // that a function's name stands within a member "function" (Chat) and not in the tool itself (Responses).
 func scanTools(b []byte, nested bool) *Tools {
-	t := &Tools{}
+	const usualSize = 600 // of a tool
+	likely := len(b)/usualSize + 4
+	t := &Tools{Functions: make([]Function, 0, likely), entries: make([]entry, 0, likely)}
 	scan := toolScan{nested: nested}
 	end := eachElement(b, 0, func(start int) int {
 		if start < len(b) && b[start] == '{' {
