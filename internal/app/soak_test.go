@@ -115,8 +115,11 @@ func playSoak(r upstreamtest.Request) upstreamtest.Answer {
 type soaker struct {
 	rig       *rig
 	responses bool
+	chains    bool // Responses: the history is the upstream's, and found by the id of the last response
 	random    *rand.Rand
-	history   []string
+	history   []string // what the next request sends
+	ask       string
+	previous  string
 	tools     string
 }
 
@@ -124,7 +127,12 @@ type soaker struct {
 func (s *soaker) send() (text string, calls []string, err error) {
 	stream := s.random.IntN(2) == 0
 	path, body := chatPath, fmt.Sprintf(`{"model":"m","stream":%v,"messages":[%s],"tools":%s}`, stream, strings.Join(s.history, ","), s.tools)
-	if s.responses {
+	switch {
+	case s.chains:
+		path, body = responsesPath, fmt.Sprintf(`{"model":"m","instructions":"%s","stream":%v,"previous_response_id":%s,"input":[%s],"tools":%s}`,
+			s.ask, stream, s.previous, strings.Join(s.history, ","), s.tools)
+		s.history = nil
+	case s.responses:
 		path, body = responsesPath, fmt.Sprintf(`{"model":"m","stream":%v,"store":false,"include":["reasoning.encrypted_content"],"input":[%s],"tools":%s}`, stream, strings.Join(s.history, ","), s.tools)
 	}
 	a := s.rig.post(path, body)
@@ -148,11 +156,27 @@ func (s *soaker) send() (text string, calls []string, err error) {
 		return m.Get("content").String(), calls, nil
 	}
 	output := a.get("output")
+	snapshots := []gjson.Result{gjson.Parse(a.body)}
 	if stream {
 		output = gjson.ParseBytes(upstreamtest.AccumulateResponses([]byte(a.body)))
+		snapshots = nil
+		for _, data := range a.data() {
+			if response := gjson.Get(data, "response"); response.Exists() {
+				snapshots = append(snapshots, response)
+			}
+		}
 	}
+	for _, response := range snapshots {
+		if response.Get("tools").Raw != s.tools {
+			return "", nil, fmt.Errorf("the echo of the tools is not the client's: %.200s", response.Get("tools").Raw)
+		}
+	}
+	// The id of any of the snapshots may be chained on.
+	s.previous = snapshots[s.random.IntN(len(snapshots))].Get("id").Raw
 	output.ForEach(func(_, item gjson.Result) bool {
-		s.history = append(s.history, item.Raw)
+		if !s.chains {
+			s.history = append(s.history, item.Raw)
+		}
 		switch item.Get("type").String() {
 		case "message":
 			text += item.Get("content.0.text").String()
@@ -176,7 +200,8 @@ func (s *soaker) result(id string) {
 func (s *soaker) converse(name string) error {
 	for n := range 1 + s.random.IntN(3) {
 		conversation, plan := fmt.Sprintf("%sask%d", name, n), newPlan(s.random)
-		s.history = append(s.history, fmt.Sprintf(`{"role":"user","content":"ask %s [%s]"}`, conversation, plan))
+		s.ask = fmt.Sprintf("ask %s [%s]", conversation, plan)
+		s.history = append(s.history, `{"role":"user","content":"`+s.ask+`"}`)
 		for step := 0; step < len(plan); {
 			wantText, wantCalls, next := visible(conversation, plan, step)
 			text, calls, err := s.send()
@@ -205,10 +230,17 @@ func TestSoak(t *testing.T) {
 	server := upstreamtest.New(t, upstreamtest.Responding(playSoak))
 	r := newRig(t, nil)
 	r.url = newAppAt(t, server.URL, "--set", "skills.tool_search_always_loaded=read_file")
-	functions, flats := []string{function("read_file")}, []string{flat("read_file")}
-	for i := range 40 {
-		functions = append(functions, function(fmt.Sprintf("tool_%02d", i)))
-		flats = append(flats, flat(fmt.Sprintf("tool_%02d", i)))
+	// Large tools go other ways than small ones.
+	var functions, flats [2]string
+	for size, words := range []string{"", strings.Repeat(" and more", 40)} {
+		list := func(one func(string) string) string {
+			tools := one("read_file")
+			for i := range 40 {
+				tools += "," + strings.Replace(one(fmt.Sprintf("tool_%02d", i)), `","parameters"`, words+`","parameters"`, 1)
+			}
+			return "[" + tools + "]"
+		}
+		functions[size], flats[size] = list(function), list(flat)
 	}
 	start := time.Now()
 	numbers := make(chan int)
@@ -217,9 +249,10 @@ func TestSoak(t *testing.T) {
 	for range 16 {
 		group.Go(func() {
 			for i := range numbers {
-				s := &soaker{rig: r, responses: i%2 == 1, random: rand.New(rand.NewPCG(uint64(i), 7)), tools: "[" + strings.Join(functions, ",") + "]"}
+				s := &soaker{rig: r, responses: i%2 == 1, chains: i%4 == 3, random: rand.New(rand.NewPCG(uint64(i), 7)), previous: "null"}
+				s.tools = functions[i/4%2]
 				if s.responses {
-					s.tools = "[" + strings.Join(flats, ",") + "]"
+					s.tools = flats[i/4%2]
 				}
 				if err := s.converse(fmt.Sprint("c", i)); err != nil {
 					failures <- err
