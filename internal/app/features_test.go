@@ -652,3 +652,45 @@ func TestRedisAwayAtTheStart(t *testing.T) {
 		t.Errorf("the other replica knows nothing of the hidden round: %s", q.body)
 	}
 }
+
+// TestOrphanedReasoning continues a conversation whose session is lost: a search that followed reasoning is forgotten, and the
+// upstream does not take the reasoning alone.
+func TestOrphanedReasoning(t *testing.T) {
+	refused := answer{status: http.StatusBadRequest, header: isJSON, body: `{"error":{"message":"Item 'rs_1' of type 'reasoning' was provided ` +
+		`without its required following item.","type":"invalid_request_error","param":"input","code":null}}`}
+	ok := whole(`{"id":"r2","object":"response","status":"completed","output":[]}`)
+	request := func(items string) string {
+		return `{"model":"m","store":false,"input":[` + items + `],"tools":` + threeFlat + `}`
+	}
+	const (
+		question = `{"role":"user","content":"mail?"}`
+		orphan   = `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"e"}`
+		said     = `{"type":"message","id":"msg_1","role":"assistant","content":"Yes."}`
+	)
+	for name, test := range map[string]struct{ items, want string }{
+		"in the middle": {question + ", " + orphan + " , " + said, question + ", " + said},
+		"at the end":    {question + "," + said + "," + orphan, question + "," + said},
+		"alone":         {orphan, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nil, refused, ok)
+			if a := r.post(responsesPath, request(test.items)); a.status != http.StatusOK {
+				t.Errorf("the client gets %d %s", a.status, a.body)
+			}
+			if got := r.want(2)[1].get("input").Raw; got != "["+test.want+"]" {
+				t.Errorf("the second try sends %s", got)
+			}
+		})
+	}
+	// What was left out once does not help twice, and a refusal of an item that the request does not hold is the client's to see.
+	r := newRig(t, nil, refused, refused, refused)
+	if a := r.post(responsesPath, request(question+","+orphan)); a.status != http.StatusBadRequest || !strings.Contains(a.body, "rs_1") {
+		t.Errorf("the client gets %d %s", a.status, a.body)
+	}
+	r.want(3) // at last the client's own
+	r = newRig(t, nil, refused, refused)
+	if a := r.post(responsesPath, request(question)); a.status != http.StatusBadRequest {
+		t.Errorf("the client gets %d %s", a.status, a.body)
+	}
+	r.want(2)
+}

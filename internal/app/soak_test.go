@@ -92,6 +92,12 @@ func playSoak(r upstreamtest.Request) upstreamtest.Answer {
 		return upstreamtest.Call(callID(conversation, step, n), "read_file", fmt.Sprintf(`{"step":%d}`, step))
 	}
 	var turn []upstreamtest.TurnOption
+	switch (len(plan) + step) % 3 {
+	case 0:
+		turn = append(turn, upstreamtest.Reasoning(fmt.Sprintf("thought %d. ", step)))
+	case 1:
+		turn = append(turn, upstreamtest.Reasoning("")) // Responses: an item without a summary
+	}
 	switch plan[step] {
 	case stepSearch:
 		turn = append(turn, search(0))
@@ -227,7 +233,7 @@ func TestSoak(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("SOAK")); err == nil {
 		conversations = n
 	}
-	server := upstreamtest.New(t, upstreamtest.Responding(playSoak))
+	server := upstreamtest.New(t, upstreamtest.Responding(playSoak), upstreamtest.WithRules(upstreamtest.Rules{ReasoningContent: true, DeclaredCalls: false}))
 	r := newRig(t, nil)
 	r.url = newAppAt(t, server.URL, "--set", "skills.tool_search_always_loaded=read_file")
 	// Large tools go other ways than small ones.

@@ -3,6 +3,7 @@ package openai
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -38,6 +39,42 @@ func TextAnchor(text string) string {
 }
 
 func digest(sum []byte) string { return base64.RawURLEncoding.EncodeToString(sum[:12]) }
+
+// HasItem reports whether an item of the request bears this id.
+func (v *View) HasItem(id string) bool {
+	return slices.ContainsFunc(v.Items, func(item Item) bool { return item.ID == id })
+}
+
+// OutputAnchors returns anchors of the newest output items that are no calls, at most so many of them: of those with an id,
+// and of reasoning that only its encrypted content tells.
+func (v *View) OutputAnchors(most int) []string {
+	var out []string
+	for i := len(v.Items) - 1; i >= 0 && most > 0; i-- {
+		item := v.Items[i]
+		if item.Kind != KindAssistant {
+			continue
+		}
+		most--
+		if item.ID != "" {
+			out = append(out, ItemAnchor(item.ID))
+		} else if encrypted := text(v.Body, find(v.Body, item.Start, "encrypted_content")); encrypted != "" {
+			out = append(out, TextAnchor(encrypted))
+		}
+	}
+	return out
+}
+
+// OutputAnchors returns the anchors under which the last visible items of an answer come back, calls aside, at most so many.
+func (s Splice) OutputAnchors(most int) []string {
+	var out []string
+	for i := len(s.Anchors) - 1; i >= 0 && len(out) < most; i-- {
+		_, anchor, ok := strings.Cut(s.Anchors[i], ">")
+		if kind, _, _ := strings.Cut(anchor, ":"); ok && (kind == "item" || kind == "text") {
+			out = append(out, anchor)
+		}
+	}
+	return out
+}
 
 // Anchor returns the anchor of a call in the client's history.
 func (v *View) Anchor(c Call) string {

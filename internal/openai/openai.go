@@ -191,6 +191,8 @@ type Projection struct {
 	Results [][]Result
 	// Encode renames tools towards the upstream; nil leaves names alone.
 	Encode func(name string) string
+	// Omit are the ids of input items that are left out (Responses): reasoning whose following item nobody knows any more.
+	Omit []string
 	// Open answers calls that state at the upstream holds and that nobody has answered (Responses).
 	Open []Result
 	// Replay sends the hidden rounds whole although the request names a conversation (Responses), which should hold

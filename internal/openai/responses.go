@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -220,6 +221,7 @@ func (d responses) Compose(v *View, p Projection) []byte {
 	if id := d.currentResponse(v, p.Splices); id != nil {
 		edits = append(edits, Edit{v.previous, id})
 	}
+	edits = append(edits, v.omitEdits(p.Omit)...)
 	open := appendOutputs(nil, Round{}, p.Open)
 	if n := len(p.Rounds); n > 0 && v.Conversation != "" && !p.Replay {
 		input := joined(open, appendOutputs(nil, p.Rounds[n-1], p.Results[n-1]))
@@ -351,6 +353,40 @@ func OpenCall(refusal []byte) string {
 	}
 	id, _, _ := strings.Cut(rest, " ")
 	return strings.Trim(id, `.,:;"'`)
+}
+
+// OrphanReasoning returns the id of the reasoning item of which a refusal says that the item behind it is missing, "" if it
+// says something else.
+func OrphanReasoning(refusal []byte) string {
+	before, _, ok := strings.Cut(FailureOf(0, refusal).Message, "' of type 'reasoning' was provided without its required following item")
+	if !ok {
+		return ""
+	}
+	return before[strings.LastIndexByte(before, '\'')+1:]
+}
+
+// omitEdits leaves out the items of these ids, each run of them with one comma beside it.
+func (v *View) omitEdits(ids []string) []Edit {
+	omitted := func(i int) bool { return v.Items[i].ID != "" && slices.Contains(ids, v.Items[i].ID) }
+	var edits []Edit
+	for i := 0; len(ids) > 0 && i < len(v.Items); i++ {
+		if !omitted(i) {
+			continue
+		}
+		first := i
+		for i+1 < len(v.Items) && omitted(i+1) {
+			i++
+		}
+		at := Range{v.Items[first].Start, v.Items[i].End}
+		switch {
+		case i+1 < len(v.Items):
+			at.End = v.Items[i+1].Start
+		case first > 0:
+			at.Start = v.Items[first-1].End
+		}
+		edits = append(edits, Edit{At: at})
+	}
+	return edits
 }
 
 // LacksCall reports whether a refusal says that the upstream does not hold the calls which the results of the round

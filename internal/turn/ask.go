@@ -41,6 +41,7 @@ const (
 	byResponse     = "response"
 	byConversation = "conversation"
 	byCall         = "call"
+	byOutput       = "output"
 	byDigest       = "digest"
 	byOpenCall     = "open"
 )
@@ -48,6 +49,7 @@ const (
 // Bounds of one search for a session.
 const (
 	maxLookedUpCalls = 16
+	maxOutputs       = 2 // items that lead to a session whose asks had no calls
 	maxDigests       = 4
 	maxIDLength      = 200
 	storeTime        = 2 * time.Second
@@ -81,6 +83,11 @@ func (t *turn) findAsk() (*ask, error) {
 	}
 	for _, c := range h.calls(from, maxLookedUpCalls) {
 		add(byCall, v.Anchor(c))
+	}
+	if len(h.calls(from, 1)) == 0 && v.PreviousResponse == "" && v.Conversation == "" {
+		for _, anchor := range v.OutputAnchors(maxOutputs) {
+			add(byOutput, anchor)
+		}
 	}
 	if h.continues && len(h.calls(from, 1)) == 0 {
 		// Results without their calls: the calls are at the upstream.
@@ -307,6 +314,11 @@ func (t *turn) save(last openai.Round) {
 	for _, round := range append(slices.Clone(t.rounds), last) {
 		if round.ResponseID != "" {
 			name(byResponse, round.ResponseID)
+		}
+	}
+	for _, splice := range splices {
+		for _, anchor := range splice.OutputAnchors(2 * maxOutputs) { // an item may have two
+			name(byOutput, anchor)
 		}
 	}
 	if t.ask.digest != "" {

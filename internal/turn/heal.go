@@ -18,6 +18,7 @@ import (
 const (
 	mostLockedWaits = 3
 	mostOpenCalls   = 8
+	mostOmitted     = 8
 	lockedWait      = 200 * time.Millisecond
 )
 
@@ -26,9 +27,10 @@ const notCarriedOut = "This call was not carried out. Call again if the result i
 
 // again reports whether a refused round is to be sent once more, because state at the upstream is not what the request
 // took it for: a conversation that the round before still locks, one that does not hold the round before, or a call that
-// nobody has answered since its round broke off. A response that is not sent again keeps its body.
+// nobody has answered since its round broke off; or because the history holds reasoning whose hidden call is forgotten. A
+// response that is not sent again keeps its body.
 func (t *turn) again(ctx context.Context, resp *http.Response) bool {
-	if t.view.Conversation == "" && t.view.PreviousResponse == "" || resp.StatusCode < 400 || resp.StatusCode > 499 {
+	if resp.StatusCode < 400 || resp.StatusCode > 499 {
 		return false
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
@@ -40,8 +42,11 @@ func (t *turn) again(ctx context.Context, resp *http.Response) bool {
 		return false
 	}
 	hidden := len(t.rounds) > 0 && t.view.Conversation != ""
-	open := openai.OpenCall(body)
+	stateful := t.view.Conversation != "" || t.view.PreviousResponse != ""
+	open, orphan := openai.OpenCall(body), openai.OrphanReasoning(body)
 	switch {
+	case orphan != "" && len(t.omit) < mostOmitted && !slices.Contains(t.omit, orphan) && t.view.HasItem(orphan):
+		t.omit = append(t.omit, orphan)
 	case hidden && t.locked < mostLockedWaits && openai.FailureOf(resp.StatusCode, body).Code == "conversation_locked":
 		t.locked++
 		select {
@@ -51,13 +56,13 @@ func (t *turn) again(ctx context.Context, resp *http.Response) bool {
 		}
 	case hidden && !t.replay && openai.LacksCall(body, t.rounds[len(t.rounds)-1]):
 		t.replay = true
-	case open != "" && len(t.open) < mostOpenCalls && t.leftOpen(open):
+	case stateful && open != "" && len(t.open) < mostOpenCalls && t.leftOpen(open):
 		t.open = append(t.open, openai.Result{CallID: open, Output: notCarriedOut})
 	default:
 		return false
 	}
 	t.engine.Log.Info("a round is sent again, since state at the upstream is not what it was taken for",
-		zap.Int("status", resp.StatusCode), zap.Bool("replay", t.replay), zap.Int("open_calls", len(t.open)))
+		zap.Int("status", resp.StatusCode), zap.Bool("replay", t.replay), zap.Int("open_calls", len(t.open)), zap.Int("omitted", len(t.omit)))
 	return true
 }
 
