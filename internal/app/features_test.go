@@ -682,6 +682,25 @@ func TestOrphanedReasoning(t *testing.T) {
 			}
 		})
 	}
+	// What came with the reasoning is paired with it by its id.
+	unpaired := func(id, kind string) answer {
+		return answer{status: http.StatusBadRequest, header: isJSON, body: `{"error":{"message":"Item '` + id + `' of type '` + kind +
+			`' was provided without its required 'reasoning' item: 'rs_1'."}}`}
+	}
+	mixed := newRig(t, nil, refused, unpaired("fc_1", "function_call"), unpaired("msg_1", "message"), ok)
+	const (
+		callOne = `{"type":"function_call", "id":"fc_1" ,"call_id":"c1","name":"read_file","arguments":"{}"}`
+		result  = `{"type":"function_call_output","call_id":"c1","output":"1"}`
+		first   = `{"id": "msg_1","type":"message","role":"assistant","content":"Yes."}`
+	)
+	if a := mixed.post(responsesPath, request(question+","+orphan+","+callOne+","+result+","+first)); a.status != http.StatusOK {
+		t.Errorf("the client gets %d %s", a.status, a.body)
+	}
+	want := `[` + question + `,{"type":"function_call" ,"call_id":"c1","name":"read_file","arguments":"{}"},` + result +
+		`,{"type":"message","role":"assistant","content":"Yes."}]`
+	if got := mixed.want(4)[3].get("input").Raw; got != want {
+		t.Errorf("the last try sends %s", got)
+	}
 	// What was left out once does not help twice, and a refusal of an item that the request does not hold is the client's to see.
 	r := newRig(t, nil, refused, refused, refused)
 	if a := r.post(responsesPath, request(question+","+orphan)); a.status != http.StatusBadRequest || !strings.Contains(a.body, "rs_1") {

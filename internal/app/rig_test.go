@@ -217,7 +217,13 @@ const (
 // post sends a body; headers are names and values in turn.
 func (r *rig) post(path, body string, headers ...string) reply {
 	r.Helper()
-	request, err := http.NewRequestWithContext(r.Context(), http.MethodPost, r.url+path, bytes.NewReader([]byte(body)))
+	return r.postTo(r.url+path, body, headers...)
+}
+
+// postTo is post to another proxy.
+func (r *rig) postTo(url, body string, headers ...string) reply {
+	r.Helper()
+	request, err := http.NewRequestWithContext(r.Context(), http.MethodPost, url, bytes.NewReader([]byte(body)))
 	if err != nil {
 		r.Fatal(err)
 	}

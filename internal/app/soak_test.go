@@ -120,6 +120,7 @@ func playSoak(r upstreamtest.Request) upstreamtest.Answer {
 // soaker is one client with its own history.
 type soaker struct {
 	rig       *rig
+	urls      []string // of proxies that know nothing of each other; the first one alone for clients that need its memory
 	responses bool
 	chains    bool // Responses: the history is the upstream's, and found by the id of the last response
 	random    *rand.Rand
@@ -132,6 +133,10 @@ type soaker struct {
 // send has one exchange and returns the text and the ids of the calls; the turn joins the history.
 func (s *soaker) send() (text string, calls []string, err error) {
 	stream := s.random.IntN(2) == 0
+	url := s.urls[0]
+	if s.responses && !s.chains && s.random.IntN(8) == 0 {
+		url = s.urls[s.random.IntN(len(s.urls))] // as after a restart
+	}
 	path, body := chatPath, fmt.Sprintf(`{"model":"m","stream":%v,"messages":[%s],"tools":%s}`, stream, strings.Join(s.history, ","), s.tools)
 	switch {
 	case s.chains:
@@ -141,7 +146,10 @@ func (s *soaker) send() (text string, calls []string, err error) {
 	case s.responses:
 		path, body = responsesPath, fmt.Sprintf(`{"model":"m","stream":%v,"store":false,"include":["reasoning.encrypted_content"],"input":[%s],"tools":%s}`, stream, strings.Join(s.history, ","), s.tools)
 	}
-	a := s.rig.post(path, body)
+	if s.random.IntN(10) == 0 {
+		s.rig.postTo(url+path, body) // and the answer is lost
+	}
+	a := s.rig.postTo(url+path, body)
 	if a.status != 200 || a.err != nil {
 		return "", nil, fmt.Errorf("status %d, %v: %s", a.status, a.err, a.body)
 	}
@@ -233,9 +241,23 @@ func TestSoak(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("SOAK")); err == nil {
 		conversations = n
 	}
-	server := upstreamtest.New(t, upstreamtest.Responding(playSoak), upstreamtest.WithRules(upstreamtest.Rules{ReasoningContent: true, DeclaredCalls: false}))
+	server, err := upstreamtest.NewServer(upstreamtest.Script{Respond: playSoak, Rules: upstreamtest.Rules{ReasoningContent: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
 	r := newRig(t, nil)
-	r.url = newAppAt(t, server.URL, "--set", "skills.tool_search_always_loaded=read_file")
+	proxies := func(settings ...string) []string {
+		settings = append([]string{"skills.tool_search_always_loaded=read_file"}, settings...)
+		_, one, _ := startProxy(t, server.URL+"/v1", settings)
+		_, other, _ := startProxy(t, server.URL+"/v1", settings)
+		return []string{one, other}
+	}
+	kinds := [][]string{
+		proxies(),
+		proxies("skills.tool_search_scope=conversation", "skills.tool_search_usage=billed"),
+		proxies("skills.tool_search_keep_used=true", "skills.tool_search_response_id=first"),
+	}
 	// Large tools go other ways than small ones.
 	var functions, flats [2]string
 	for size, words := range []string{"", strings.Repeat(" and more", 40)} {
@@ -255,7 +277,7 @@ func TestSoak(t *testing.T) {
 	for range 16 {
 		group.Go(func() {
 			for i := range numbers {
-				s := &soaker{rig: r, responses: i%2 == 1, chains: i%4 == 3, random: rand.New(rand.NewPCG(uint64(i), 7)), previous: "null"}
+				s := &soaker{rig: r, urls: kinds[i/8%len(kinds)], responses: i%2 == 1, chains: i%4 == 3, random: rand.New(rand.NewPCG(uint64(i), 7)), previous: "null"}
 				s.tools = functions[i/4%2]
 				if s.responses {
 					s.tools = flats[i/4%2]
@@ -282,6 +304,20 @@ func TestSoak(t *testing.T) {
 		if n++; n <= 5 {
 			t.Error(err)
 		}
+	}
+	forgotten := 0
+	for _, violation := range server.Violations() {
+		switch violation.Rule {
+		case "reasoning-without-item", "item-without-reasoning": // what a proxy that has forgotten must find out
+			forgotten++
+		default:
+			if n++; n <= 5 {
+				t.Error(violation)
+			}
+		}
+	}
+	if forgotten == 0 {
+		t.Error("no proxy has forgotten anything")
 	}
 	t.Logf("%d conversations, %d not as they must be, %v", conversations, n, time.Since(start).Round(time.Millisecond))
 }

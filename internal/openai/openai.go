@@ -193,6 +193,9 @@ type Projection struct {
 	Encode func(name string) string
 	// Omit are the ids of input items that are left out (Responses): reasoning whose following item nobody knows any more.
 	Omit []string
+	// Unname are the ids of input items that are sent without them (Responses): the upstream pairs items with their
+	// reasoning by id.
+	Unname []string
 	// Open answers calls that state at the upstream holds and that nobody has answered (Responses).
 	Open []Result
 	// Replay sends the hidden rounds whole although the request names a conversation (Responses), which should hold

@@ -222,6 +222,7 @@ func (d responses) Compose(v *View, p Projection) []byte {
 		edits = append(edits, Edit{v.previous, id})
 	}
 	edits = append(edits, v.omitEdits(p.Omit)...)
+	edits = append(edits, v.unnameEdits(p.Unname)...)
 	open := appendOutputs(nil, Round{}, p.Open)
 	if n := len(p.Rounds); n > 0 && v.Conversation != "" && !p.Replay {
 		input := joined(open, appendOutputs(nil, p.Rounds[n-1], p.Results[n-1]))
@@ -355,14 +356,39 @@ func OpenCall(refusal []byte) string {
 	return strings.Trim(id, `.,:;"'`)
 }
 
-// OrphanReasoning returns the id of the reasoning item of which a refusal says that the item behind it is missing, "" if it
-// says something else.
-func OrphanReasoning(refusal []byte) string {
-	before, _, ok := strings.Cut(FailureOf(0, refusal).Message, "' of type 'reasoning' was provided without its required following item")
-	if !ok {
-		return ""
+// UnpairedItem returns the id of the item of which a refusal says that it lacks the other half of its pair, reasoning and the
+// item behind it, and whether it is the reasoning; "" if the refusal says something else.
+func UnpairedItem(refusal []byte) (id string, reasoning bool) {
+	_, rest, ok := strings.Cut(FailureOf(0, refusal).Message, "Item '")
+	id, rest, _ = strings.Cut(rest, "'")
+	if !ok || !strings.Contains(rest, "without its required") {
+		return "", false
 	}
-	return before[strings.LastIndexByte(before, '\'')+1:]
+	return id, strings.HasPrefix(rest, " of type 'reasoning'")
+}
+
+// unnameEdits takes the ids out of the items that bear them.
+func (v *View) unnameEdits(ids []string) []Edit {
+	var edits []Edit
+	for _, item := range v.Items {
+		if item.ID == "" || !slices.Contains(ids, item.ID) {
+			continue
+		}
+		members, _ := appendMembers(nil, v.Body, item.Start)
+		i := slices.IndexFunc(members, func(m member) bool { return string(m.Key) == "id" })
+		if i < 0 {
+			continue
+		}
+		at := members[i].Whole
+		switch {
+		case i > 0:
+			at.Start = members[i-1].Whole.End
+		case i+1 < len(members):
+			at.End = members[i+1].Whole.Start
+		}
+		edits = append(edits, Edit{At: at})
+	}
+	return edits
 }
 
 // omitEdits leaves out the items of these ids, each run of them with one comma beside it.

@@ -18,7 +18,7 @@ import (
 const (
 	mostLockedWaits = 3
 	mostOpenCalls   = 8
-	mostOmitted     = 8
+	mostUnpaired    = 16
 	lockedWait      = 200 * time.Millisecond
 )
 
@@ -27,8 +27,8 @@ const notCarriedOut = "This call was not carried out. Call again if the result i
 
 // again reports whether a refused round is to be sent once more, because state at the upstream is not what the request
 // took it for: a conversation that the round before still locks, one that does not hold the round before, or a call that
-// nobody has answered since its round broke off; or because the history holds reasoning whose hidden call is forgotten. A
-// response that is not sent again keeps its body.
+// nobody has answered since its round broke off; or because the history holds reasoning whose hidden call is forgotten, or
+// what came with it. A response that is not sent again keeps its body.
 func (t *turn) again(ctx context.Context, resp *http.Response) bool {
 	if resp.StatusCode < 400 || resp.StatusCode > 499 {
 		return false
@@ -43,10 +43,14 @@ func (t *turn) again(ctx context.Context, resp *http.Response) bool {
 	}
 	hidden := len(t.rounds) > 0 && t.view.Conversation != ""
 	stateful := t.view.Conversation != "" || t.view.PreviousResponse != ""
-	open, orphan := openai.OpenCall(body), openai.OrphanReasoning(body)
+	open := openai.OpenCall(body)
+	unpaired, reasoning := openai.UnpairedItem(body)
+	unpairable := unpaired != "" && len(t.omit)+len(t.unname) < mostUnpaired && t.view.HasItem(unpaired)
 	switch {
-	case orphan != "" && len(t.omit) < mostOmitted && !slices.Contains(t.omit, orphan) && t.view.HasItem(orphan):
-		t.omit = append(t.omit, orphan)
+	case unpairable && reasoning && !slices.Contains(t.omit, unpaired):
+		t.omit = append(t.omit, unpaired)
+	case unpairable && !reasoning && !slices.Contains(t.unname, unpaired):
+		t.unname = append(t.unname, unpaired)
 	case hidden && t.locked < mostLockedWaits && openai.FailureOf(resp.StatusCode, body).Code == "conversation_locked":
 		t.locked++
 		select {
@@ -62,7 +66,7 @@ func (t *turn) again(ctx context.Context, resp *http.Response) bool {
 		return false
 	}
 	t.engine.Log.Info("a round is sent again, since state at the upstream is not what it was taken for",
-		zap.Int("status", resp.StatusCode), zap.Bool("replay", t.replay), zap.Int("open_calls", len(t.open)), zap.Int("omitted", len(t.omit)))
+		zap.Int("status", resp.StatusCode), zap.Bool("replay", t.replay), zap.Int("open_calls", len(t.open)), zap.Int("omitted", len(t.omit)), zap.Int("unnamed", len(t.unname)))
 	return true
 }
 

@@ -166,7 +166,7 @@ func (t *turn) decide(resp *http.Response, round openai.Round, final, streamed b
 func (t *turn) send(ctx context.Context, final bool, note *RoundReport) (*http.Response, error) {
 	p := openai.Projection{
 		Splices: t.ask.splices, Rounds: t.rounds, Results: t.results, Mode: t.plan.mode, Replay: t.replay,
-		Open: t.open, Omit: t.omit,
+		Open: t.open, Omit: t.omit, Unname: t.unname,
 	}
 	if t.defers() || t.plan.Filtered() || t.plan.Encodes() {
 		p.Tools = t.plan.render(t.loaded, final)

@@ -205,7 +205,8 @@ type turn struct {
 	replay  bool              // the upstream's conversation lacks the hidden rounds
 	locked  int               // waits for the upstream's conversation
 	open    []openai.Result   // of calls that state at the upstream holds open
-	omit    []string          // ids of items that the upstream does not take
+	omit    []string          // ids of reasoning that the upstream does not take alone
+	unname  []string          // ids of items that it does not take without their reasoning
 
 	unanswered []string // ids of hidden calls that the upstream's state holds open now
 }
