@@ -26,17 +26,18 @@ const (
 	stepMixed    = 'M' // a search beside a client's call: the call is seen
 	stepCall     = 'C' // a client's call
 	stepPair     = 'P' // two client's calls
+	stepWritten  = 'W' // a search that is written as text: hidden
 	stepEnd      = 'E' // the answer
 )
 
 // newPlan draws the steps of one ask. A rejected call comes once at most, before anything has loaded its tool.
-func newPlan(random *rand.Rand) string {
+func newPlan(random *rand.Rand, steps string) string {
 	var plan strings.Builder
 	if random.IntN(4) == 0 {
 		plan.WriteByte(stepUnloaded)
 	}
 	for range random.IntN(5) {
-		plan.WriteByte([]byte{stepSearch, stepSpeak, stepMixed, stepCall, stepPair}[random.IntN(5)])
+		plan.WriteByte(steps[random.IntN(len(steps))])
 	}
 	plan.WriteByte(stepEnd)
 	return plan.String()
@@ -64,7 +65,7 @@ func callID(conversation string, step, n int) string {
 }
 
 var (
-	soakPlan = regexp.MustCompile(`ask (\w+) \[(\w+)\]`)
+	soakPlan = regexp.MustCompile(`ask (\w+) \[(\w+)\] with ([\w.]+) (\w+)`)
 	soakStep = regexp.MustCompile(`call_(\w+)_(\d+)_\d+`)
 )
 
@@ -86,13 +87,21 @@ func playSoak(r upstreamtest.Request) upstreamtest.Answer {
 		return upstreamtest.JSON(500, `{"error":{"message":"the plan is over"}}`)
 	}
 	search := func(n int) upstreamtest.TurnOption {
-		return upstreamtest.Call(callID(conversation, step, n), "tool_search", fmt.Sprintf(`{"query":"select:tool_%02d"}`, 10+step))
+		return upstreamtest.Call(callID(conversation, step, n), "tool_search", fmt.Sprintf(`{"query":"select:%s%02d"}`, ask[3], 10+step))
+	}
+	name := "read_file" // or what was loaded last
+	if loaded := strings.LastIndexAny(plan[:step], "STMW"); loaded >= 0 && ask[4] == "loaded" {
+		name = strings.ReplaceAll(fmt.Sprintf("%s%02d", ask[3], 10+loaded), ".", "-_-")
 	}
 	read := func(n int) upstreamtest.TurnOption {
-		return upstreamtest.Call(callID(conversation, step, n), "read_file", fmt.Sprintf(`{"step":%d}`, step))
+		return upstreamtest.Call(callID(conversation, step, n), name, fmt.Sprintf(`{"step":%d}`, step))
 	}
 	var turn []upstreamtest.TurnOption
-	switch (len(plan) + step) % 3 {
+	thinks := (len(plan) + step) % 3
+	if plan[step] == stepWritten {
+		thinks = -1 // the strict upstream would pair the thought with a text that is no text any more
+	}
+	switch thinks {
 	case 0:
 		turn = append(turn, upstreamtest.Reasoning(fmt.Sprintf("thought %d. ", step)))
 	case 1:
@@ -102,7 +111,10 @@ func playSoak(r upstreamtest.Request) upstreamtest.Answer {
 	case stepSearch:
 		turn = append(turn, search(0))
 	case stepUnloaded:
-		turn = append(turn, upstreamtest.Call(callID(conversation, step, 0), "tool_39", `{}`))
+		turn = append(turn, upstreamtest.Call(callID(conversation, step, 0), strings.ReplaceAll(ask[3], ".", "-_-")+"39", `{}`))
+	case stepWritten:
+		turn = append(turn, upstreamtest.Text(fmt.Sprintf(`{"name":"tool_search","arguments":{"query":"select:%s%02d","note":"%s"}}`,
+			ask[3], 10+step, callID(conversation, step, 0))))
 	case stepSpeak:
 		turn = append(turn, upstreamtest.Text(fmt.Sprintf("words %d. ", step)), search(0))
 	case stepMixed:
@@ -124,6 +136,8 @@ type soaker struct {
 	responses bool
 	chains    bool // Responses: the history is the upstream's, and found by the id of the last response
 	random    *rand.Rand
+	steps     string   // that its asks are made of
+	prefix    string   // of the names of its tools
 	history   []string // what the next request sends
 	ask       string
 	previous  string
@@ -163,11 +177,14 @@ func (s *soaker) send() (text string, calls []string, err error) {
 		}
 		s.history = append(s.history, message)
 		m := gjson.Parse(message)
-		m.Get("tool_calls.#.id").ForEach(func(_, id gjson.Result) bool {
-			calls = append(calls, id.String())
+		m.Get("tool_calls").ForEach(func(_, call gjson.Result) bool {
+			calls = append(calls, call.Get("id").String())
+			if name := call.Get("function.name").Raw; !strings.Contains(s.tools, `"name":`+name) {
+				err = fmt.Errorf("a tool %s is called that the client does not have", name)
+			}
 			return true
 		})
-		return m.Get("content").String(), calls, nil
+		return m.Get("content").String(), calls, err
 	}
 	output := a.get("output")
 	snapshots := []gjson.Result{gjson.Parse(a.body)}
@@ -196,10 +213,13 @@ func (s *soaker) send() (text string, calls []string, err error) {
 			text += item.Get("content.0.text").String()
 		case "function_call":
 			calls = append(calls, item.Get("call_id").String())
+			if name := item.Get("name").Raw; !strings.Contains(s.tools, `"name":`+name) {
+				err = fmt.Errorf("a tool %s is called that the client does not have", name)
+			}
 		}
 		return true
 	})
-	return text, calls, nil
+	return text, calls, err
 }
 
 func (s *soaker) result(id string) {
@@ -213,8 +233,12 @@ func (s *soaker) result(id string) {
 // converse has several asks, and returns what was not as it must be.
 func (s *soaker) converse(name string) error {
 	for n := range 1 + s.random.IntN(3) {
-		conversation, plan := fmt.Sprintf("%sask%d", name, n), newPlan(s.random)
-		s.ask = fmt.Sprintf("ask %s [%s]", conversation, plan)
+		conversation, plan := fmt.Sprintf("%sask%d", name, n), newPlan(s.random, s.steps)
+		calls := "loaded"
+		if s.responses && !s.chains {
+			calls = "first" // a proxy that has forgotten the search would not let the loaded tool through
+		}
+		s.ask = fmt.Sprintf("ask %s [%s] with %s %s", conversation, plan, s.prefix, calls)
 		s.history = append(s.history, `{"role":"user","content":"`+s.ask+`"}`)
 		for step := 0; step < len(plan); {
 			wantText, wantCalls, next := visible(conversation, plan, step)
@@ -253,22 +277,24 @@ func TestSoak(t *testing.T) {
 		_, other, _ := startProxy(t, server.URL+"/v1", settings)
 		return []string{one, other}
 	}
-	kinds := [][]string{
-		proxies(),
-		proxies("skills.tool_search_scope=conversation", "skills.tool_search_usage=billed"),
-		proxies("skills.tool_search_keep_used=true", "skills.tool_search_response_id=first"),
+	const usual = "STMCP"
+	kinds := []struct {
+		urls          []string
+		steps, prefix string
+	}{
+		{proxies(), usual, "tool_"},
+		{proxies("skills.tool_search_scope=conversation", "skills.tool_search_usage=billed"), usual, "tool_"},
+		{proxies("skills.tool_search_keep_used=true", "skills.tool_search_response_id=first"), usual, "tool_"},
+		{proxies("skills.tool_search_text_calls=true"), usual + "WW", "tool_"},
+		{proxies("skills.tool_name_dot_separator=-_-"), usual, "server.tool_"},
 	}
 	// Large tools go other ways than small ones.
-	var functions, flats [2]string
-	for size, words := range []string{"", strings.Repeat(" and more", 40)} {
-		list := func(one func(string) string) string {
-			tools := one("read_file")
-			for i := range 40 {
-				tools += "," + strings.Replace(one(fmt.Sprintf("tool_%02d", i)), `","parameters"`, words+`","parameters"`, 1)
-			}
-			return "[" + tools + "]"
+	list := func(one func(string) string, prefix, words string) string {
+		tools := one("read_file")
+		for i := range 40 {
+			tools += "," + strings.Replace(one(fmt.Sprintf("%s%02d", prefix, i)), `","parameters"`, words+`","parameters"`, 1)
 		}
-		functions[size], flats[size] = list(function), list(flat)
+		return "[" + tools + "]"
 	}
 	start := time.Now()
 	numbers := make(chan int)
@@ -277,11 +303,14 @@ func TestSoak(t *testing.T) {
 	for range 16 {
 		group.Go(func() {
 			for i := range numbers {
-				s := &soaker{rig: r, urls: kinds[i/8%len(kinds)], responses: i%2 == 1, chains: i%4 == 3, random: rand.New(rand.NewPCG(uint64(i), 7)), previous: "null"}
-				s.tools = functions[i/4%2]
+				kind := kinds[i/8%len(kinds)]
+				s := &soaker{rig: r, urls: kind.urls, responses: i%2 == 1, chains: i%4 == 3, random: rand.New(rand.NewPCG(uint64(i), 7)),
+					steps: kind.steps, prefix: kind.prefix, previous: "null"}
+				one, words := function, strings.Repeat(" and more", i/4%2*40)
 				if s.responses {
-					s.tools = flats[i/4%2]
+					one = flat
 				}
+				s.tools = list(one, s.prefix, words)
 				if err := s.converse(fmt.Sprint("c", i)); err != nil {
 					failures <- err
 				}
