@@ -126,7 +126,8 @@ func playSoak(r upstreamtest.Request) upstreamtest.Answer {
 	case stepEnd:
 		turn = append(turn, upstreamtest.Text("the end of "+conversation))
 	}
-	return upstreamtest.Reply(turn...)
+	// Streams come in pieces of all sizes.
+	return upstreamtest.Reply(turn...).Paced(upstreamtest.Pace{Chunk: []int{0, upstreamtest.ByEvent, 13, 200}[(len(plan)*3+step)%4]})
 }
 
 // soaker is one client with its own history.
