@@ -121,7 +121,6 @@ func (r *Recorder) logTurn(t *turn.Report) {
 	add(zap.Int("tools", t.Tools), t.Tools > 0)
 	add(zap.Int("deferred", t.Deferred), t.Deferred > 0)
 	if t.Reason == "" {
-		input, output, cached := tokens(t)
 		add(zap.Bool("new_ask", true), t.NewAsk)
 		add(zap.Int("rounds", len(t.Rounds)), true)
 		add(zap.Int("searches", len(t.Searches)), len(t.Searches) > 0)
@@ -133,10 +132,11 @@ func (r *Recorder) logTurn(t *turn.Report) {
 			fields = append(fields, zap.Int("tools_bytes_before", saved.Before), zap.Int("tools_bytes_after", saved.After),
 				zap.Int("net_saved_tokens_estimated", saved.net(r.tools.usual())))
 		}
-		add(zap.Int64("input_tokens", input), input > 0)
-		add(zap.Int64("cached_tokens", cached), cached > 0)
-		add(zap.Int64("output_tokens", output), output > 0)
 	}
+	input, output, cached := tokens(t)
+	add(zap.Int64("input_tokens", input), input > 0)
+	add(zap.Int64("cached_tokens", cached), cached > 0)
+	add(zap.Int64("output_tokens", output), output > 0)
 	add(zap.Bool("store_failed", true), t.StoreFailed)
 	if t.Audit != nil {
 		add(zap.Int("tools_bytes_before", len(t.ClientTools)), true)

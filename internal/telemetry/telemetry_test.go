@@ -164,8 +164,8 @@ func TestOneLogLineARequest(t *testing.T) {
 func TestAuditIsReported(t *testing.T) {
 	r, logs := newRecorder(t, Options{})
 	report := projected()
-	report.Reason, report.Rounds, report.Searches = "audit", nil, nil
-	report.Audit = &turn.Audit{Tools: 2000, Calls: []turn.AuditCall{
+	report.Reason, report.Rounds, report.Searches, report.Called, report.Loaded = "audit", nil, nil, nil, nil
+	report.Audit = &turn.Audit{Tools: 2000, Tokens: openai.Tokens{Input: 900, Cached: 100, Output: 7}, Calls: []turn.AuditCall{
 		{Name: "end", AlwaysLoaded: true}, {Name: "get_weather", RankByName: 1, RankByWords: 0}, {Name: "x", RankByWords: 9}, {Name: "y"},
 	}}
 	r.Turn(report)
@@ -180,8 +180,20 @@ func TestAuditIsReported(t *testing.T) {
 	if gjson.Get(status, "totals.net_saved_tokens_estimated").Int() != 0 {
 		t.Error("an audit has saved something")
 	}
-	if logs.FilterField(zap.String("outcome", "passed")).Len() != 1 {
+	if logs.FilterField(zap.String("outcome", "passed")).FilterField(zap.Int64("input_tokens", 900)).Len() != 1 {
 		t.Errorf("logged %v", logs.All())
+	}
+	if n := gjson.Get(status, "totals.input_tokens_measured").Int(); n != 900 {
+		t.Errorf("%d input tokens were measured", n)
+	}
+	// What is called and would be deferred is what an operator may want always loaded.
+	for range 5 {
+		r.Turn(report)
+	}
+	used := gjson.Get(get(t, admin, "/status.json").Body.String(), `used_deferred_tools`)
+	if used.Get(`#(name=="get_weather").calls`).Int() != 6 || !used.Get(`#(name=="get_weather").always_loaded_recommended`).Bool() ||
+		used.Get(`#(name=="end")`).Exists() {
+		t.Errorf("used tools are %s", used)
 	}
 }
 
