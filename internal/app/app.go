@@ -74,7 +74,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 		Policy:  func() *turn.Policy { return a.policies.of(a.live.Current()) },
 		Observe: a.recorder.Turn, Notify: a.recorder.Notice, Log: o.Log,
 		MaxAnswerBytes: c.Upstream.MaxAnswerBytes, MaxEventBytes: c.Upstream.MaxEventBytes,
-		IdleTimeout: c.Upstream.IdleTimeout, Heartbeat: c.Server.Heartbeat,
+		Heartbeat:     c.Server.Heartbeat,
 		LatchRefusals: c.Upstream.LatchRefusals, LatchTime: c.Upstream.LatchTime,
 	})
 	a.Clients = server.New(server.Options{

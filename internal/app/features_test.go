@@ -556,6 +556,24 @@ func TestFaultsGiveTheClientATruth(t *testing.T) {
 	}
 }
 
+// An answer that is relayed as it is may not be silent for longer than others.
+func TestStalledAnswersThatAreRelayedEnd(t *testing.T) {
+	for name, a := range map[string]answer{
+		"an error": {status: 500, header: isJSON, body: `{"error":`},
+		"a page":   {header: http.Header{"Content-Type": {"text/html"}}, body: "<html>"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a.stall = make(chan struct{})
+			r := newRig(t, []string{"upstream.idle_timeout=100ms"}, a)
+			got := r.post("/v1/chat/completions", chat("", user, threeTools))
+			if got.err == nil {
+				t.Errorf("half an answer passes for a whole one: %d %s", got.status, got.body)
+			}
+			<-r.gone
+		})
+	}
+}
+
 func TestCutsAtEveryByteAreNeverSuccess(t *testing.T) {
 	for dialect, test := range map[string]struct {
 		path, body, stream string

@@ -4,6 +4,8 @@
 package idle
 
 import (
+	"errors"
+	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,4 +62,41 @@ func (t *Timer) look() {
 		return
 	}
 	t.timer.Reset(rest)
+}
+
+// ErrSilent says that nothing has come for too long.
+var ErrSilent = errors.New("the upstream has sent nothing for too long")
+
+// Body is the body of an answer that may not be silent for too long. Only time spent in waiting for it counts: a client that
+// reads slowly is no silence.
+type Body struct {
+	io.ReadCloser
+	timer  *Timer
+	silent atomic.Bool
+}
+
+// NewBody closes body when a read of it has waited as long as limit; the read then fails with ErrSilent.
+func NewBody(body io.ReadCloser, limit time.Duration) *Body {
+	b := &Body{ReadCloser: body}
+	b.timer = New(limit, func() {
+		b.silent.Store(true)
+		_ = body.Close()
+	})
+	return b
+}
+
+func (b *Body) Read(p []byte) (int, error) {
+	b.timer.Wait()
+	n, err := b.ReadCloser.Read(p)
+	b.timer.Done()
+	if err != nil && err != io.EOF && b.silent.Load() {
+		err = ErrSilent
+	}
+	return n, err
+}
+
+// Close ends the watch, and closes the body.
+func (b *Body) Close() error {
+	b.timer.Stop()
+	return b.ReadCloser.Close()
 }

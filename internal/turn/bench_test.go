@@ -95,7 +95,7 @@ func benchEngine(b *testing.B, upstream turn.Upstream, policy *turn.Policy) *tur
 	b.Cleanup(func() { _ = sessions.Close() })
 	return turn.New(turn.Options{
 		Upstream: upstream, Sessions: sessions, Secret: []byte("s"), Policy: func() *turn.Policy { return policy },
-		Log: zap.NewNop(), MaxAnswerBytes: 1 << 20, MaxEventBytes: 1 << 20, IdleTimeout: time.Minute,
+		Log: zap.NewNop(), MaxAnswerBytes: 1 << 20, MaxEventBytes: 1 << 20,
 	})
 }
 

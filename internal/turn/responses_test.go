@@ -57,7 +57,7 @@ func newWire(t *testing.T, options ...upstreamtest.Option) *wire {
 			w.WriteHeader(http.StatusTeapot)
 		}),
 		Policy: func() *turn.Policy { return policy }, Log: zap.NewNop(),
-		MaxAnswerBytes: 1 << 20, MaxEventBytes: 1 << 20, IdleTimeout: 5 * time.Second,
+		MaxAnswerBytes: 1 << 20, MaxEventBytes: 1 << 20,
 		LatchRefusals: 3, LatchTime: time.Minute,
 	})}
 }

@@ -19,10 +19,8 @@ import (
 
 // Errors of a round that did not come to its end.
 var (
-	errSilent = errors.New("the upstream has sent nothing for too long")
-	errCut    = errors.New("the upstream ended the answer before it was complete")
-	errLarge  = errors.New("the upstream's answer is larger than the limit")
-	errEnded  = errors.New("the round has ended")
+	errCut   = errors.New("the upstream ended the answer before it was complete")
+	errLarge = errors.New("the upstream's answer is larger than the limit")
 )
 
 // endGrace is how long a stream whose finish reason has come may stay open before that counts as its end.
@@ -75,8 +73,8 @@ func (t *turn) bounded() bool {
 
 // round runs one round; it reports whether the request has been answered.
 func (t *turn) round(final bool) (done bool) {
-	ctx, cancel := context.WithCancelCause(t.request.Context())
-	defer cancel(errEnded)
+	ctx, cancel := context.WithCancel(t.request.Context())
+	defer cancel()
 	started := time.Now()
 	note := RoundReport{Start: started}
 	if len(t.rounds) > 0 && t.view.Stream {
@@ -110,13 +108,13 @@ func (t *turn) round(final bool) (done bool) {
 	streamed := isEventStream(resp.Header)
 	switch {
 	case streamed:
-		round, err = t.readStream(ctx, cancel, resp, &note, started)
+		round, err = t.readStream(cancel, resp, &note, started)
 	case t.client.isOpen() || !isJSON(resp.Header):
 		// Not an answer in the dialect: pages of gateways, mostly.
 		t.unexpected(resp)
 		return true
 	default:
-		round, err = t.readWhole(ctx, cancel, resp)
+		round, err = t.readWhole(resp)
 	}
 	note.Tokens = openai.ReadTokens(round.Usage)
 	if err != nil {
@@ -245,7 +243,7 @@ func (t *turn) fail(status int, err error) {
 		return // nobody is there to be told
 	}
 	var timeout interface{ Timeout() bool }
-	if errors.Is(err, errSilent) || errors.As(err, &timeout) && timeout.Timeout() {
+	if errors.Is(err, idle.ErrSilent) || errors.As(err, &timeout) && timeout.Timeout() {
 		status = http.StatusGatewayTimeout
 	}
 	t.engine.Log.Warn("a round failed", zap.Error(err), zap.Int("round", len(t.rounds)+1))
@@ -274,21 +272,24 @@ func (t *turn) failInBand(resp *http.Response, f openai.Failure, streamed bool) 
 }
 
 // readStream feeds a streamed round to the answer and gives the client what it may see, as it comes.
-func (t *turn) readStream(ctx context.Context, cancel context.CancelCauseFunc, resp *http.Response, note *RoundReport,
+func (t *turn) readStream(cancel context.CancelFunc, resp *http.Response, note *RoundReport,
 	started time.Time) (openai.Round, error) {
-	silence := idle.New(t.engine.IdleTimeout, func() { cancel(errSilent) })
-	defer func() { silence.Stop() }()
 	reader := openai.NewEventReader(resp.Body, int(t.engine.MaxEventBytes))
+	next := func() (openai.Event, error) {
+		if t.answer.Progress() == openai.Ending {
+			defer time.AfterFunc(endGrace, cancel).Stop()
+		}
+		return reader.Next()
+	}
 	var out []byte
 	open := false
 	for {
-		silence.Wait()
-		ev, err := reader.Next()
+		ev, err := next()
 		if err != nil {
 			if t.answer.Progress() != openai.Running || err == io.EOF {
 				break
 			}
-			return t.answer.End(), t.readError(ctx, err)
+			return t.answer.End(), readError(err)
 		}
 		if note.FirstEvent == 0 {
 			note.FirstEvent = time.Since(started)
@@ -304,11 +305,6 @@ func (t *turn) readStream(ctx context.Context, cancel context.CancelCauseFunc, r
 		if reader.Buffered() {
 			continue
 		}
-		if progress == openai.Ending {
-			silence.Stop()
-			silence = idle.New(min(endGrace, t.engine.IdleTimeout), func() { cancel(errSilent) })
-		}
-		silence.Done() // a client that reads slowly is no silence
 		if len(out) > 0 {
 			if !open {
 				t.openWith(resp)
@@ -336,21 +332,15 @@ func (t *turn) openWith(resp *http.Response) {
 }
 
 // readError says what broke a round.
-func (t *turn) readError(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); errors.Is(cause, errSilent) {
-		return cause
-	}
-	if errors.Is(err, openai.ErrEventTooLong) {
+func readError(err error) error {
+	if errors.Is(err, idle.ErrSilent) || errors.Is(err, openai.ErrEventTooLong) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errCut, err)
 }
 
 // readWhole reads an answer that is not streamed.
-func (t *turn) readWhole(ctx context.Context, cancel context.CancelCauseFunc, resp *http.Response) (openai.Round, error) {
-	silence := idle.New(t.engine.IdleTimeout, func() { cancel(errSilent) })
-	defer silence.Stop()
-	silence.Wait()
+func (t *turn) readWhole(resp *http.Response) (openai.Round, error) {
 	limit := t.engine.MaxAnswerBytes
 	size := min(max(resp.ContentLength, 0), limit, 1<<20)
 	body := make([]byte, 0, size+512)
@@ -360,9 +350,6 @@ func (t *turn) readWhole(ctx context.Context, cancel context.CancelCauseFunc, re
 		}
 		n, err := resp.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
-		if n > 0 {
-			silence.Wait()
-		}
 		if int64(len(body)) > limit {
 			return openai.Round{}, errLarge
 		}
@@ -370,7 +357,7 @@ func (t *turn) readWhole(ctx context.Context, cancel context.CancelCauseFunc, re
 			break
 		}
 		if err != nil {
-			return openai.Round{}, t.readError(ctx, err)
+			return openai.Round{}, readError(err)
 		}
 	}
 	t.answer.Whole(body)

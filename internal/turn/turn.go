@@ -62,9 +62,8 @@ type Options struct {
 	Notify func(Notice) string
 	Log    *zap.Logger
 
-	MaxAnswerBytes int64 // of a whole answer
-	MaxEventBytes  int64 // of one event of a stream
-	IdleTimeout    time.Duration
+	MaxAnswerBytes int64         // of a whole answer
+	MaxEventBytes  int64         // of one event of a stream
 	Heartbeat      time.Duration // 0 is off
 	LatchRefusals  int
 	LatchTime      time.Duration

@@ -116,7 +116,7 @@ func newRig(t *testing.T, change func(*projection.Policy), answers ...answer) *r
 		Sessions: session.NewMemory(session.MemoryOptions{TTL: time.Hour, MaxSessions: 100, MaxBytes: 1 << 20}),
 		Secret:   []byte("secret"), Policy: func() *turn.Policy { return frozen },
 		Observe: func(rep *turn.Report) { r.reports = append(r.reports, rep) },
-		Log:     zap.NewNop(), MaxAnswerBytes: 1 << 20, MaxEventBytes: 1 << 20, IdleTimeout: 5 * time.Second,
+		Log:     zap.NewNop(), MaxAnswerBytes: 1 << 20, MaxEventBytes: 1 << 20,
 		LatchRefusals: 3, LatchTime: time.Minute,
 	})
 	return r

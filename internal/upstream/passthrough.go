@@ -3,12 +3,10 @@ package upstream
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httputil"
 	"strings"
 	"sync"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -41,7 +39,7 @@ func (c *Client) Passthrough(log *zap.Logger, refuse func(w http.ResponseWriter,
 		ErrorLog:      zap.NewStdLog(log),
 		ModifyResponse: func(resp *http.Response) error {
 			if resp.StatusCode != http.StatusSwitchingProtocols && c.options.IdleTimeout > 0 {
-				resp.Body = newWatched(resp.Body, c.options.IdleTimeout)
+				resp.Body = idle.NewBody(resp.Body, c.options.IdleTimeout)
 			}
 			return nil
 		},
@@ -80,25 +78,3 @@ func (b *buffers) Get() []byte {
 }
 
 func (b *buffers) Put(buffer []byte) { b.pool.Put((*[bufferSize]byte)(buffer)) }
-
-// watched is the body of an answer that may not be silent for too long. Only time spent in waiting for the upstream
-// counts: a client that reads slowly is no silence.
-type watched struct {
-	io.ReadCloser
-	silence *idle.Timer
-}
-
-func newWatched(body io.ReadCloser, limit time.Duration) *watched {
-	return &watched{body, idle.New(limit, func() { _ = body.Close() })}
-}
-
-func (w *watched) Read(p []byte) (int, error) {
-	w.silence.Wait()
-	defer w.silence.Done()
-	return w.ReadCloser.Read(p)
-}
-
-func (w *watched) Close() error {
-	w.silence.Stop()
-	return w.ReadCloser.Close()
-}

@@ -14,6 +14,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"tool-search-proxy/internal/idle"
 )
 
 // Options are what a client needs.
@@ -26,7 +28,7 @@ type Options struct {
 	ConnectTimeout time.Duration // for the TCP connection
 	TLSTimeout     time.Duration // for the TLS handshake
 	HeaderTimeout  time.Duration // from the request sent to the answer's headers
-	IdleTimeout    time.Duration // of silence within an answer that passes through
+	IdleTimeout    time.Duration // of silence within an answer; 0 is no limit
 }
 
 // Client sends requests to the upstream. It is safe for concurrent use.
@@ -78,7 +80,7 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 // Send posts body to the path that the client of the proxy asked for, with its headers made fit for the upstream. edit, if
 // not nil, changes the headers last. The answer's body is decoded; its headers say so. Redirects are not followed. A
 // failure to connect is ErrUnreachable, an answer that cannot be decoded is ErrEncoding, a timeout has Timeout() true, and a
-// client that has left is context.Canceled.
+// client that has left is context.Canceled. Reading a body that falls silent is idle.ErrSilent.
 func (c *Client) Send(ctx context.Context, in *http.Request, body []byte, edit func(http.Header)) (*http.Response, error) {
 	out := (&http.Request{
 		Method: in.Method, URL: c.target(in.URL), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -101,6 +103,9 @@ func (c *Client) Send(ctx context.Context, in *http.Request, body []byte, edit f
 		return nil, describe(err)
 	}
 	removeHopByHop(resp.Header)
+	if c.options.IdleTimeout > 0 {
+		resp.Body = idle.NewBody(resp.Body, c.options.IdleTimeout)
+	}
 	if err := decodeBody(resp); err != nil {
 		return nil, err
 	}
