@@ -96,8 +96,8 @@ func TestPrefetch(t *testing.T) {
 		r := newRig(t, []string{"skills.prefetch_tools=get_weather", "skills.prefetch_tools_hide=" + test.hide},
 			message(turnOf(call("w1", "read_file", "{}")), "tool_calls"), okAnswer)
 		r.post(chatPath, chat("", user, threeTools), "X-Tool-Search-Prefetched", test.header)
-		// The next request of the ask says nothing, and the ask goes on as it began.
-		r.post(chatPath, chat("", user+","+results("w1", "read_file"), threeTools))
+		// Whatever the next request of the ask says, the ask goes on as it began.
+		r.post(chatPath, chat("", user+","+results("w1", "read_file"), threeTools), "X-Tool-Search-Prefetched", "send_mail")
 		for i, q := range r.want(2) {
 			if q.names() != test.names || strings.Contains(q.get("messages.0.content").String(), "\nget_weather\n") || q.header.Get("X-Tool-Search-Prefetched") != "" {
 				t.Errorf("%+v: request %d is %s", test, i+1, q.body)

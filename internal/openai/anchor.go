@@ -12,11 +12,12 @@ import (
 
 // An anchor names a visible item of a conversation, so that it is found again in a later request:
 //
-//	call:ID#DIGEST   a tool call; ids repeat on some servers, so name and arguments are part of it
-//	item:ID          an item with an id of its own (Responses)
-//	text:DIGEST      an assistant message without calls and ids
+//	call:ID#DIGEST     a tool call; ids repeat on some servers, so name and arguments are part of it
+//	item:ID            an item with an id of its own (Responses)
+//	encrypted:DIGEST   reasoning by its encrypted content, for clients that leave ids out (Responses)
 //
-// Digests are cut to 96 bits.
+// A text is no anchor: two conversations may hold the same, and a hidden round belongs to one of them only. Digests are cut to
+// 96 bits.
 
 // CallAnchor names a call of an answer.
 func CallAnchor(c Call) string { return callAnchor(c.ID, c.Name, c.Arguments) }
@@ -29,13 +30,11 @@ func callAnchor(id, name string, arguments []byte) string {
 	return "call:" + id + "#" + digest(h.Sum(nil))
 }
 
-// ItemAnchor names an item by its id.
-func ItemAnchor(id string) string { return "item:" + id }
+func itemAnchor(id string) string { return "item:" + id }
 
-// TextAnchor names an assistant message by its text, outer white space aside.
-func TextAnchor(text string) string {
-	sum := sha256.Sum256([]byte(strings.TrimSpace(text)))
-	return "text:" + digest(sum[:])
+func encryptedAnchor(content string) string {
+	sum := sha256.Sum256([]byte(content))
+	return "encrypted:" + digest(sum[:])
 }
 
 func digest(sum []byte) string { return base64.RawURLEncoding.EncodeToString(sum[:12]) }
@@ -45,35 +44,36 @@ func (v *View) HasItem(id string) bool {
 	return slices.ContainsFunc(v.Items, func(item Item) bool { return item.ID == id })
 }
 
-// OutputAnchors returns anchors of the newest output items that are no calls, at most so many of them: of those with an id,
-// and of reasoning that only its encrypted content tells.
+// OutputAnchors returns anchors of the newest output items that are no calls, at most so many of them.
 func (v *View) OutputAnchors(most int) []string {
 	var out []string
 	for i := len(v.Items) - 1; i >= 0 && most > 0; i-- {
-		item := v.Items[i]
-		if item.Kind != KindAssistant {
-			continue
-		}
-		most--
-		if item.ID != "" {
-			out = append(out, ItemAnchor(item.ID))
-		} else if encrypted := text(v.Body, find(v.Body, item.Start, "encrypted_content")); encrypted != "" {
-			out = append(out, TextAnchor(encrypted))
+		if v.Items[i].Kind == KindAssistant {
+			most--
+			if anchor := v.outputAnchor(i); anchor != "" {
+				out = append(out, anchor)
+			}
 		}
 	}
 	return out
 }
 
-// OutputAnchors returns the anchors under which the last visible items of an answer come back, calls aside, at most so many.
-func (s Splice) OutputAnchors(most int) []string {
-	var out []string
-	for i := len(s.Anchors) - 1; i >= 0 && len(out) < most; i-- {
-		_, anchor, ok := strings.Cut(s.Anchors[i], ">")
-		if kind, _, _ := strings.Cut(anchor, ":"); ok && (kind == "item" || kind == "text") {
-			out = append(out, anchor)
-		}
+// outputAnchor returns the anchor of the output item at an index, "" if nothing tells it from others.
+func (v *View) outputAnchor(i int) string {
+	item := v.Items[i]
+	if item.ID != "" {
+		return itemAnchor(item.ID)
 	}
-	return out
+	if encrypted := text(v.Body, find(v.Body, item.Start, "encrypted_content")); encrypted != "" {
+		return encryptedAnchor(encrypted)
+	}
+	return ""
+}
+
+// anchoredCall returns the id of the call that an anchor names.
+func anchoredCall(anchor string) string {
+	id, _ := strings.CutPrefix(anchor, "call:")
+	return id[:max(strings.LastIndexByte(id, '#'), 0)]
 }
 
 // Anchor returns the anchor of a call in the client's history.
@@ -90,43 +90,6 @@ func (v *View) arguments(c Call) []byte {
 		return nil
 	}
 	return c.ArgumentsAt.Of(v.Body)
-}
-
-// anchorIndex finds splices by the anchors of a request. Calls are looked up by id first, so that most of the history
-// costs no digest.
-type anchorIndex struct {
-	byAnchor map[string]int
-	callIDs  map[string]bool
-	texts    bool
-}
-
-func indexAnchors(splices []Splice) anchorIndex {
-	x := anchorIndex{byAnchor: make(map[string]int), callIDs: make(map[string]bool)}
-	for i, s := range splices {
-		for _, a := range s.Anchors {
-			x.byAnchor[a] = i
-			if id, ok := strings.CutPrefix(a, "call:"); ok {
-				x.callIDs[id[:strings.LastIndexByte(id, '#')]] = true
-			}
-			x.texts = x.texts || strings.HasPrefix(a, "text:")
-		}
-	}
-	return x
-}
-
-func (x anchorIndex) find(anchor string) int {
-	if i, ok := x.byAnchor[anchor]; ok {
-		return i
-	}
-	return -1
-}
-
-func (x anchorIndex) call(v *View, c Call) (int, bool) {
-	if !x.callIDs[c.ID] {
-		return 0, false
-	}
-	i, ok := x.byAnchor[v.Anchor(c)]
-	return i, ok
 }
 
 // contentText joins the text of a message's content, a string or parts.

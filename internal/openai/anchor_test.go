@@ -45,36 +45,10 @@ func TestCallAnchor(t *testing.T) {
 	}
 }
 
-func TestTextAnchor(t *testing.T) {
-	if TextAnchor(" a b\n") != TextAnchor("a b") || TextAnchor("a b") == TextAnchor("ab") ||
-		!strings.HasPrefix(TextAnchor(""), "text:") {
-		t.Error("a text's anchor does not go by its text")
-	}
-	if ItemAnchor("x") != "item:x" {
-		t.Error("an item's anchor does not go by its id")
-	}
+func TestContentText(t *testing.T) {
 	body := []byte(`["a",{"text":"b"},{"type":"image"},{"text":"c"}]`)
 	if got := contentText(body, Range{0, len(body)}); got != "bc" {
 		t.Errorf("the text of the parts is %q", got)
-	}
-}
-
-func TestIndexAnchors(t *testing.T) {
-	call := Call{ID: "id#with#hashes", Name: "a", Arguments: []byte(`{}`)}
-	x := indexAnchors([]Splice{{Anchors: []string{TextAnchor("t")}}, {Anchors: []string{CallAnchor(call),
-		ItemAnchor("i")}}})
-	if x.find(TextAnchor("t")) != 0 || x.find(ItemAnchor("i")) != 1 || x.find(ItemAnchor("j")) != -1 || !x.texts {
-		t.Errorf("got %+v", x)
-	}
-	v := &View{Body: []byte(`"{}" "{\"a\":1}"`)}
-	if i, ok := x.call(v, Call{ID: call.ID, Name: "a", ArgumentsAt: Range{0, 4}}); !ok || i != 1 {
-		t.Errorf("the call was not found: %d, %v", i, ok)
-	}
-	if _, ok := x.call(v, Call{ID: call.ID, Name: "a", ArgumentsAt: Range{5, len(v.Body)}}); ok {
-		t.Error("a call of the same id with other arguments was found")
-	}
-	if _, ok := x.call(v, Call{ID: "other", Name: "a", ArgumentsAt: Range{0, 4}}); ok {
-		t.Error("a call of another id was found")
 	}
 }
 
@@ -86,8 +60,8 @@ func FuzzCallAnchor(f *testing.F) {
 		if first != CallAnchor(Call{ID: id, Name: name, Arguments: []byte(before)}) || string(arguments) != before {
 			t.Fatal("the anchor of a call changes, or the call")
 		}
-		if got := indexAnchors([]Splice{{Anchors: []string{first}}}); !got.callIDs[id] {
-			t.Fatalf("the id %q is not found in %q", id, first)
+		if got := anchoredCall(first); got != id {
+			t.Fatalf("the id %q is not found in %q but %q", id, first, got)
 		}
 	})
 }

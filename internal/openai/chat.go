@@ -1,9 +1,6 @@
 package openai
 
-import (
-	"bytes"
-	"slices"
-)
+import "bytes"
 
 // Chat is the dialect of POST …/chat/completions.
 var Chat Dialect = chat{}
@@ -442,11 +439,11 @@ func appendToolMessage(dst []byte, r Result) []byte {
 }
 
 // Splices implements Dialect. The hidden rounds stand before the assistant turn that the client saw, which its calls
-// identify; a turn without calls has no anchor that is sure, but for its text.
+// identify; a turn without calls has nothing that is sure to, and ends the ask.
 func (chat) Splices(v *View, rounds []Round, results [][]Result, last Round) []Splice {
-	var s Splice
+	s := Splice{At: len(v.Items)}
 	unseen := "" // the member of hidden rounds that the client did not get to see
-	if v != nil && v.JSONFormat && !v.Stream {
+	if v.JSONFormat && !v.Stream {
 		unseen = "content"
 	}
 	for i, round := range rounds {
@@ -457,12 +454,6 @@ func (chat) Splices(v *View, rounds []Round, results [][]Result, last Round) []S
 		s.Cut = joinTexts(s.Cut, round.texts, unseen)
 	}
 	given := results[len(rounds):]
-	text := ""
-	for _, t := range last.texts {
-		if t.Member == "content" {
-			text = t.Text
-		}
-	}
 	var hidden []Result
 	if len(given) > 0 {
 		hidden = given[0]
@@ -488,16 +479,7 @@ func (chat) Splices(v *View, rounds []Round, results [][]Result, last Round) []S
 			}
 		}
 	}
-	if len(s.Anchors) == 0 {
-		whole := ""
-		for _, t := range joinTexts(slices.Clone(s.Cut), []MemberText{{"content", text}}, "") {
-			if t.Member == "content" {
-				whole = t.Text
-			}
-		}
-		s.Anchors = append(s.Anchors, TextAnchor(whole))
-	}
-	if len(s.Before) == 0 && len(s.Within) == 0 {
+	if len(s.Anchors) == 0 || len(s.Before) == 0 && len(s.Within) == 0 {
 		return nil
 	}
 	return []Splice{s}
@@ -525,23 +507,11 @@ func (chat) spliceEdits(v *View, splices []Splice) []Edit {
 	if len(splices) == 0 {
 		return nil
 	}
-	anchored := indexAnchors(splices)
+	places := chatPlaces(v, splices)
 	var edits []Edit
 	for i, item := range v.Items {
-		if item.Kind != KindAssistant {
-			continue
-		}
-		n := -1
-		for _, c := range item.Calls {
-			if k, ok := anchored.call(v, c); ok {
-				n = k
-				break
-			}
-		}
-		if n < 0 && len(item.Calls) == 0 && anchored.texts {
-			n = anchored.find(TextAnchor(contentText(v.Body, item.Content)))
-		}
-		if n < 0 {
+		n, ok := places[i]
+		if !ok {
 			continue
 		}
 		s := splices[n]
@@ -557,6 +527,46 @@ func (chat) spliceEdits(v *View, splices []Splice) []Edit {
 		edits = append(edits, withinEdits(v, i, s.Within)...)
 	}
 	return edits
+}
+
+// chatPlaces returns which splice belongs to which message. Each has one place at most: where the answer stood when it was
+// given, if a call of its stands there, else the newest message with a call of its.
+func chatPlaces(v *View, splices []Splice) map[int]int {
+	byAnchor := make(map[string][]int)
+	callIDs := make(map[string]bool) // most calls of a history need no digest
+	for n, s := range splices {
+		for _, a := range s.Anchors {
+			byAnchor[a] = append(byAnchor[a], n)
+			callIDs[anchoredCall(a)] = true
+		}
+	}
+	candidates := func(i int) (list []int) {
+		for _, c := range v.Items[i].Calls {
+			if callIDs[c.ID] {
+				list = append(list, byAnchor[v.Anchor(c)]...)
+			}
+		}
+		return list
+	}
+	places, placed := make(map[int]int), make(map[int]bool)
+	for _, fits := range []func(i int, s Splice) bool{
+		func(i int, s Splice) bool { return s.At == i },
+		func(int, Splice) bool { return true },
+	} {
+		for i := len(v.Items) - 1; i >= 0; i-- {
+			if _, taken := places[i]; taken {
+				continue
+			}
+			list := candidates(i)
+			for k := len(list) - 1; k >= 0; k-- {
+				if n := list[k]; !placed[n] && fits(i, splices[n]) {
+					places[i], placed[n] = n, true
+					break
+				}
+			}
+		}
+	}
+	return places
 }
 
 // cutTexts takes the texts that now stand in the hidden rounds off the front of the client's own message. Clients trim, so

@@ -219,7 +219,6 @@ func TestChatSplices(t *testing.T) {
 	}
 	mixed := spliceRounds(t, chunks("c1", callDelta("0", "w0", "read_file", "{}"), callDelta("1", "s1",
 		"tool_search", `{"query":"q"}`), callDelta("2", "w1", "read_file", `{"path":1}`), "=tool_calls"))
-	text := spliceRounds(t, chunks("c1", "Look. ", searchDelta("q"), "=tool_calls"), chunks("c2", "Found.", "=stop"))
 	const search = `{"id":"s1","type":"function","function":{"name":"tool_search","arguments":"{\"query\":\"q\"}"}}`
 	const searched = `{"role":"tool","tool_call_id":"s1","content":"R11"}`
 	w0 := `{"id":"w0","type":"function","function":{"name":"read_file","arguments":"{}"}}`
@@ -281,11 +280,15 @@ func TestChatSplices(t *testing.T) {
 			`]},{"role":"tool","tool_call_id":"w0","content":"a"},{"role":"user","content":"go on"}`, mixed,
 			`{"role":"assistant","tool_calls":[` + w0 + `,` + search + `]},{"role":"tool","tool_call_id":"w0",` +
 				`"content":"a"},` + searched + `,{"role":"user","content":"go on"}`},
-		{"before a final text", `{"role":"assistant","content":"Look. Found."},{"role":"user","content":"thanks"}`,
-			text,
-			hidden(`"Look. "`) + `,{"role":"assistant","content":"Found."},{"role":"user","content":"thanks"}`},
-		{"before another text", `{"role":"assistant","content":"Else."},{"role":"user","content":"thanks"}`, text,
-			`{"role":"assistant","content":"Else."},{"role":"user","content":"thanks"}`},
+		{"a mixed turn, one message a call", `{"role":"assistant","tool_calls":[` + w0 + `]},` +
+			`{"role":"tool","tool_call_id":"w0","content":"a"},{"role":"assistant","tool_calls":[` + w1 + `]}` + result, mixed,
+			`{"role":"assistant","tool_calls":[` + w0 + `,` + search + `]},{"role":"tool","tool_call_id":"w0",` +
+				`"content":"a"},` + searched + `,{"role":"assistant","tool_calls":[` + w1 + `]}` + result},
+		{"an equal call behind it", `{"role":"assistant","content":null,` + call + result + `,{"role":"assistant",` + call + result,
+			silent, hidden("null") + `,{"role":"assistant","content":null,` + call + result + `,{"role":"assistant",` + call + result},
+		{"an equal call before it, elsewhere", `{"role":"user","content":"x"},{"role":"assistant",` + call + result +
+			`,{"role":"assistant","content":null,` + call + result, silent, `{"role":"user","content":"x"},{"role":"assistant",` +
+			call + result + `,` + hidden("null") + `,{"role":"assistant","content":null,` + call + result},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -325,7 +328,12 @@ func TestChatSplicesOfSeveralRounds(t *testing.T) {
 			t.Errorf("of %s became %s, want %s", c.sent, got, c.want)
 		}
 	}
-	if got := Chat.Splices(nil, nil, nil, Round{}); got != nil {
+	v := chatView(t, chatRequest)
+	p := playChat(t, v, AnswerOptions{}, weatherAndMail, false, chunks("c1", searchDelta("q"), "=tool_calls"), chunks("c2", "Found.", "=stop"))
+	if got := Chat.Splices(v, p.rounds, p.results, p.last); got != nil {
+		t.Errorf("a text, which others may equal, is taken for an anchor: %+v", got)
+	}
+	if got := Chat.Splices(&View{}, nil, nil, Round{}); got != nil {
 		t.Errorf("without hidden rounds got %+v", got)
 	}
 }

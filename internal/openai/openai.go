@@ -214,6 +214,9 @@ type Result struct {
 type Splice struct {
 	// Anchors name visible items; see Anchor.
 	Anchors []string
+	// At is the index among the client's items at which the answer's first one was to stand: it tells answers apart whose ids
+	// are the same.
+	At int
 	// Before are raw, comma-separated items that stand before the anchor.
 	Before []byte
 	// Cut are texts of the hidden rounds that the client saw joined to the anchor's own.

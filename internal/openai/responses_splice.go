@@ -2,7 +2,6 @@ package openai
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,9 +10,9 @@ import (
 // A splice of Responses tells of one whole answer. Its anchors name the items that the client saw, each with the item's
 // place among them:
 //
-//	N>call:ID#DIGEST, N>item:ID, N>text:DIGEST   the N-th visible item; text stands for what has neither call nor id
-//	response:ID                                  a response of the answer, the last one or an earlier one
-//	conversation:ID                              the conversation that the request named
+//	N>call:ID#DIGEST, N>item:ID, N>encrypted:DIGEST   the N-th visible item
+//	response:ID                                       a response of the answer, the last one or an earlier one
+//	conversation:ID                                   the conversation that the request named
 //
 // Within holds the runs of hidden items, each with the number of visible items in front of it as its Position; a run
 // with a Result is a hidden call of a mixed turn, whose result stands beside those of the client. Before is the id of the
@@ -26,11 +25,10 @@ const (
 
 // Splices implements Dialect.
 func (responses) Splices(v *View, rounds []Round, results [][]Result, last Round) []Splice {
-	s := Splice{}
+	s := Splice{At: len(v.Items)}
 	visible := 0
-	user := v.userDigest(v.userBefore(len(v.Items)))
 	show := func(r Round, item *outputItem) {
-		for _, anchor := range item.anchors(r, user) {
+		for _, anchor := range item.anchors(r) {
 			s.Anchors = append(s.Anchors, strconv.Itoa(visible)+">"+anchor)
 		}
 		visible++
@@ -102,14 +100,14 @@ func (r Round) outputItems() []*outputItem {
 }
 
 // anchors returns the names under which the client may bring the item back.
-func (item *outputItem) anchors(r Round, user string) []string {
+func (item *outputItem) anchors(r Round) []string {
 	raw := item.raw()
 	if item.own != nil {
 		raw = item.own
 	}
 	var out []string
 	if id := text(raw, find(raw, 0, "id")); id != "" {
-		out = append(out, ItemAnchor(id))
+		out = append(out, itemAnchor(id))
 	}
 	switch item.kind {
 	case functionOutput, clientCallOutput:
@@ -119,35 +117,25 @@ func (item *outputItem) anchors(r Round, user string) []string {
 				return append(out, CallAnchor(c))
 			}
 		}
-	case messageOutput:
-		if said := contentText(raw, find(raw, 0, "content")); said != "" {
-			return append(out, TextAnchor(user+said))
-		}
 	case reasoningOutput:
 		if encrypted := text(raw, find(raw, 0, "encrypted_content")); encrypted != "" {
-			return append(out, TextAnchor(encrypted))
+			return append(out, encryptedAnchor(encrypted))
 		}
 	}
 	return out
 }
 
-// userBefore returns the index of the user's message that stands last in front of the item at an index, -1 if there is
-// none.
-func (v *View) userBefore(i int) int {
-	for i--; i >= 0 && v.Items[i].Kind != KindUser; i-- {
+// OutputAnchors returns anchors of the newest visible items of the round that are no calls, at most so many of them.
+func (r Round) OutputAnchors(most int) []string {
+	var out []string
+	items := r.outputItems()
+	for i := len(items) - 1; i >= 0 && most > 0; i-- {
+		if item := items[i]; item.visible() && item.kind != functionOutput && item.kind != clientCallOutput {
+			most--
+			out = append(out, item.anchors(r)...)
+		}
 	}
-	return i
-}
-
-// userDigest identifies the user's message at an index, "" for -1: equal answers to different questions must not be taken
-// for each other.
-func (v *View) userDigest(i int) string {
-	if i < 0 {
-		return ""
-	}
-	sum := sha256.New()
-	v.WriteUserText(sum, v.Items[i])
-	return digest(sum.Sum(nil))
+	return out
 }
 
 // currentResponse returns the id, as a JSON string, of the response that takes the place of the one which the request
@@ -203,16 +191,18 @@ type alignment struct{ position, item int }
 // anchoredItem is a visible item of an answer that a request may hold.
 type anchoredItem struct {
 	splice, position int
+	index            int // among the client's items, when the answer was given
 	id               string
 	found            bool
 }
 
-// alignAnswers finds the visible items of answers in the request, for each splice in their order. The newest answers are
-// matched first, from the end of the request: on servers that repeat ids they are the ones that are remembered.
+// alignAnswers finds the visible items of answers in the request, for each splice in their order. An item at the very place
+// that it had when the answer was given counts first, then the newest answers are matched from the end of the request: on
+// servers that repeat ids they are the ones that are remembered.
 func alignAnswers(v *View, splices []Splice) [][]alignment {
 	byAnchor := make(map[string][]*anchoredItem)
 	callIDs := make(map[string]bool) // most calls of a history need no digest
-	var weak *weakAnchors
+	encrypted := false
 	for n, s := range splices {
 		var at *anchoredItem
 		for _, a := range s.Anchors {
@@ -222,38 +212,44 @@ func alignAnswers(v *View, splices []Splice) [][]alignment {
 				continue
 			}
 			if at == nil || at.position != position {
-				at = &anchoredItem{splice: n, position: position}
+				at = &anchoredItem{splice: n, position: position, index: s.At + position}
 			}
 			switch kind, rest, _ := strings.Cut(anchor, ":"); kind {
 			case "item":
 				at.id = rest
 			case "call":
-				callIDs[rest[:max(strings.LastIndexByte(rest, '#'), 0)]] = true
-			case "text":
-				weak = &weakAnchors{view: v}
+				callIDs[anchoredCall(anchor)] = true
+			case "encrypted":
+				encrypted = true
 			}
 			byAnchor[anchor] = append(byAnchor[anchor], at)
 		}
 	}
-	aligned := make([][]alignment, len(splices))
-	for i := len(v.Items) - 1; i >= 0; i-- {
+	find := func(i int, inPlace bool) *anchoredItem {
 		item := v.Items[i]
-		if item.Kind != KindAssistant && item.Kind != KindCall {
-			continue
-		}
 		var at *anchoredItem
 		if item.ID != "" {
-			at = newest(byAnchor[ItemAnchor(item.ID)], "")
+			at = newest(byAnchor[itemAnchor(item.ID)], item.ID, i, inPlace)
 		}
 		if at == nil && len(item.Calls) > 0 && callIDs[item.Calls[0].ID] {
-			at = newest(byAnchor[v.Anchor(item.Calls[0])], item.ID)
+			at = newest(byAnchor[v.Anchor(item.Calls[0])], item.ID, i, inPlace)
 		}
-		if at == nil && weak != nil && item.ID == "" && item.Kind == KindAssistant {
-			at = newest(byAnchor[weak.of(i)], "")
+		if at == nil && encrypted && item.ID == "" && item.Kind == KindAssistant {
+			at = newest(byAnchor[v.outputAnchor(i)], "", i, inPlace)
 		}
-		if at != nil {
-			at.found = true
-			aligned[at.splice] = append(aligned[at.splice], alignment{at.position, i})
+		return at
+	}
+	aligned := make([][]alignment, len(splices))
+	taken := make(map[int]bool)
+	for _, inPlace := range []bool{true, false} {
+		for i := len(v.Items) - 1; i >= 0; i-- {
+			if kind := v.Items[i].Kind; kind != KindAssistant && kind != KindCall || taken[i] {
+				continue
+			}
+			if at := find(i, inPlace); at != nil {
+				at.found, taken[i] = true, true
+				aligned[at.splice] = append(aligned[at.splice], alignment{at.position, i})
+			}
 		}
 	}
 	for _, list := range aligned {
@@ -262,37 +258,15 @@ func alignAnswers(v *View, splices []Splice) [][]alignment {
 	return aligned
 }
 
-// newest returns the newest candidate that is not found yet, and that does not bear another id.
-func newest(candidates []*anchoredItem, id string) *anchoredItem {
+// newest returns the newest candidate that is not found yet, that does not bear another id, and that was at the item's
+// index, if only that counts.
+func newest(candidates []*anchoredItem, id string, index int, inPlace bool) *anchoredItem {
 	for i := len(candidates) - 1; i >= 0; i-- {
-		if c := candidates[i]; !c.found && (id == "" || c.id == "" || c.id == id) {
+		if c := candidates[i]; !c.found && (id == "" || c.id == "" || c.id == id) && (!inPlace || c.index == index) {
 			return c
 		}
 	}
 	return nil
-}
-
-// weakAnchors makes the anchors of items that have neither a call nor an id.
-type weakAnchors struct {
-	view *View
-	user int    // the user's message that was digested last, its index plus one
-	sum  string // its digest
-}
-
-// of returns the anchor of the item at an index, "" if nothing tells it from others.
-func (w *weakAnchors) of(i int) string {
-	v, item := w.view, w.view.Items[i]
-	if encrypted := text(v.Body, find(v.Body, item.Start, "encrypted_content")); encrypted != "" {
-		return TextAnchor(encrypted)
-	}
-	said := contentText(v.Body, item.Content)
-	if said == "" {
-		return ""
-	}
-	if user := v.userBefore(i) + 1; user != w.user {
-		w.user, w.sum = user, v.userDigest(user-1)
-	}
-	return TextAnchor(w.sum + said)
 }
 
 // runEdits puts the hidden runs of an answer between its visible items. Where the client has left out the item that a run
@@ -333,10 +307,11 @@ func (v *View) nameless(aligned [][]alignment) func(int) bool {
 }
 
 // resultEdits puts the results of hidden calls behind those that the client gives for its own calls of the same turn;
-// without any, behind the item at this index, if there is one.
+// without any, behind the item at this index, if there is one. Behind the next call the turn is over: its results are
+// another's, whatever their ids.
 func (v *View) resultEdits(s Splice, after int) []Edit {
-	for i, item := range v.Items {
-		if item.Kind == KindResult && i > after && s.answers(item.ResultOf) {
+	for i := after + 1; i < len(v.Items) && v.Items[i].Kind != KindCall; i++ {
+		if v.Items[i].Kind == KindResult && s.answers(v.Items[i].ResultOf) {
 			after = i
 		}
 	}
@@ -356,7 +331,6 @@ func (v *View) resultEdits(s Splice, after int) []Edit {
 func (s Splice) answers(id string) bool {
 	return id != "" && slices.ContainsFunc(s.Anchors, func(a string) bool {
 		_, anchor, _ := strings.Cut(a, ">")
-		rest, ok := strings.CutPrefix(anchor, "call:")
-		return ok && strings.HasPrefix(rest, id) && rest[len(id):] != "" && strings.LastIndexByte(rest, '#') == len(id)
+		return strings.HasPrefix(anchor, "call:") && anchoredCall(anchor) == id
 	})
 }

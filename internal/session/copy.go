@@ -17,6 +17,16 @@ func (s *Session) clone() *Session {
 	return c
 }
 
+// Newest returns the newest ask that fits, nil if none does.
+func (s *Session) Newest(fits func(*Ask) bool) *Ask {
+	for i := len(s.Asks) - 1; i >= 0; i-- {
+		if fits(&s.Asks[i]) {
+			return &s.Asks[i]
+		}
+	}
+	return nil
+}
+
 // trim forgets the oldest asks.
 func (s *Session) trim() {
 	if spare := len(s.Asks) - MaxAsks; spare > 0 {
@@ -58,8 +68,9 @@ func size(s *Session) int64 {
 		a := &s.Asks[i]
 		n += 8*header + len(a.Key)
 		texts(a.Loaded)
-		texts(a.Calls)
-		texts(a.Calls) // once more as aliases of the store
+		for range 4 { // most are calls, under three aliases of the store each
+			texts(a.Calls)
+		}
 		texts(a.Prefetched)
 	}
 	for i := range s.Splices {

@@ -45,6 +45,8 @@ type Ask struct {
 type Splice struct {
 	// Anchors name the visible items that the run stands beside: the splice applies to a request that holds one of them.
 	Anchors []string `json:"anchors"`
+	// At is the place of the run's answer in the history as it was then.
+	At int `json:"at,omitempty"`
 	// Before are whole hidden items that stand before the anchor.
 	Before []byte `json:"before,omitempty"`
 	// Cut are the texts of hidden rounds that the client saw joined to the anchor's own, by member name.

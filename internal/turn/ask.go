@@ -29,10 +29,8 @@ type ask struct {
 	calls   []string // aliases of calls handed out before
 	splices []openai.Splice
 
-	// prefetchDone are the tools that the client has run before the first round; prefetchTold says that this request
-	// tells of them itself.
+	// prefetchDone are the tools that the client has run before the first round, as the ask's first request says.
 	prefetchDone []string
-	prefetchTold bool
 }
 
 // Kinds of names that lead to a session.
@@ -41,6 +39,7 @@ const (
 	byResponse     = "response"
 	byConversation = "conversation"
 	byCall         = "call"
+	byCallOf       = "call_of" // a call of a certain request ID, or behind certain user messages
 	byOutput       = "output"
 	byDigest       = "digest"
 	byOpenCall     = "open"
@@ -56,11 +55,12 @@ const (
 )
 
 // findAsk finds the session that a request belongs to by what the client names, best evidence first: state at the
-// upstream, tool calls that the proxy handed out, the request ID, the user's messages. An unavailable store is an error,
-// and the ask is then as good as new.
+// upstream, tool calls that the proxy handed out, the request ID, the user's messages. Some servers count their calls anew
+// in every answer: a call under the request's own ID, or behind the same user messages, goes before one that is merely
+// equal. An unavailable store is an error, and the ask is then as good as new.
 func (t *turn) findAsk() (*ask, error) {
 	h, v := t.history, t.view
-	digests := h.digests(maxDigests)
+	digests := h.digests(session.MaxAsks)
 	a := &ask{}
 	if len(digests) > 0 {
 		a.digest = digests[0]
@@ -81,15 +81,25 @@ func (t *turn) findAsk() (*ask, error) {
 	if h.continues {
 		from = h.start
 	}
-	for _, c := range h.calls(from, maxLookedUpCalls) {
+	calls := h.calls(from, maxLookedUpCalls)
+	if len(calls) > 0 {
+		anchor := v.Anchor(calls[0])
+		for _, id := range ids {
+			add(byCallOf, id+"\x00"+anchor)
+		}
+		if ask := h.askOf(h.newestCall(from)); ask >= 0 && ask < len(digests) {
+			add(byCallOf, digests[ask]+"\x00"+anchor)
+		}
+	}
+	for _, c := range calls {
 		add(byCall, v.Anchor(c))
 	}
-	if len(h.calls(from, 1)) == 0 && v.PreviousResponse == "" && v.Conversation == "" {
+	if v.PreviousResponse == "" && v.Conversation == "" {
 		for _, anchor := range v.OutputAnchors(maxOutputs) {
 			add(byOutput, anchor)
 		}
 	}
-	if h.continues && len(h.calls(from, 1)) == 0 {
+	if h.continues && len(calls) == 0 {
 		// Results without their calls: the calls are at the upstream.
 		for _, item := range v.Items[from:] {
 			if item.ResultOf != "" {
@@ -104,7 +114,7 @@ func (t *turn) findAsk() (*ask, error) {
 	case h.continues && len(digests) > 0:
 		add(byDigest, digests[0])
 	case !h.continues && t.policy.Conversation:
-		for _, d := range digests[min(1, len(digests)):] {
+		for _, d := range digests[min(1, len(digests)):min(maxDigests, len(digests))] {
 			add(byDigest, d)
 		}
 	}
@@ -119,7 +129,11 @@ func (t *turn) findAsk() (*ask, error) {
 		case err == nil:
 			a.known, a.key, a.id = true, key, s.ID
 			a.splices = readSplices(s.Splices)
-			a.enter(s, names[index].kind, names[index].key, h.continues, t.engine)
+			found := names[index]
+			if found.kind == byCallOf {
+				found.key = t.caller.key(byCall, v.Anchor(calls[0]))
+			}
+			a.enter(s, found.kind, found.key, digests, h.continues, t.engine)
 		case !errors.Is(err, session.ErrNotFound):
 			failure = err
 		}
@@ -145,17 +159,21 @@ func (t *turn) findAsk() (*ask, error) {
 
 // enter takes over what the session knows of the ask. The loaded set may be found by weak evidence, since it can only
 // expose tools that the request itself holds; hidden rounds are put back by their own anchors.
-func (a *ask) enter(s *session.Session, kind, key string, continues bool, e *Engine) {
-	var best *session.Ask
-	for i := len(s.Asks) - 1; i >= 0; i-- {
-		entry := &s.Asks[i]
-		if entry.Key == a.digest && a.digest != "" || slices.Contains(entry.Calls, key) {
+func (a *ask) enter(s *session.Session, kind, key string, digests []string, continues bool, e *Engine) {
+	best := s.Newest(func(entry *session.Ask) bool { return slices.Contains(entry.Calls, key) })
+	if best == nil && kind != byDigest {
+		best = s.Newest(func(*session.Ask) bool { return true })
+	}
+	if continues {
+		digests = digests[:min(1, len(digests))]
+	} else {
+		digests = digests[min(1, len(digests)):] // what went before
+	}
+	for _, digest := range digests {
+		if entry := s.Newest(func(entry *session.Ask) bool { return entry.Key == digest }); entry != nil {
 			best = entry
 			break
 		}
-	}
-	if best == nil && len(s.Asks) > 0 && kind != byDigest {
-		best = &s.Asks[len(s.Asks)-1]
 	}
 	if best == nil {
 		return
@@ -163,9 +181,7 @@ func (a *ask) enter(s *session.Session, kind, key string, continues bool, e *Eng
 	if continues {
 		a.policy = e.policies.decode(best.Policy)
 		a.loaded, a.calls = best.Loaded, best.Calls
-		if !a.prefetchTold {
-			a.prefetchDone = best.Prefetched
-		}
+		a.prefetchDone = best.Prefetched
 		if a.digest == "" {
 			a.digest = best.Key
 		}
@@ -191,7 +207,6 @@ func (t *turn) requestIDs() []string {
 // readPrefetch reads which prefetch tools the client has run before the first round.
 func (t *turn) readPrefetch(a *ask) {
 	told := t.request.Header.Values(HeaderPrefetched)
-	a.prefetchTold = len(told) > 0
 	for entry := range strings.SplitSeq(strings.Join(told, ","), ",") {
 		name, status, _ := strings.Cut(strings.TrimSpace(entry), "=")
 		if name = strings.TrimSpace(name); name == "" {
@@ -278,16 +293,21 @@ func (t *turn) trimLoaded() {
 	}
 }
 
-// save stores the ask when there is something to remember: the answer handed out calls, so that the ask goes on, or hidden
-// rounds took place. It comes before the end of the answer, so that the client's next request finds it.
+// save stores the ask when there is something to remember: the answer handed out calls, so that the ask goes on, hidden
+// rounds took place, or earlier ones must be found by the next ask's request, which can tell of this answer only. It comes
+// before the end of the answer, so that the client's next request finds it.
 func (t *turn) save(last openai.Round) {
 	hidden, visible := last.Hidden()
 	var splices []openai.Splice
 	if len(t.rounds) > 0 || len(hidden) > 0 {
 		splices = t.dialect.Splices(t.view, t.rounds, t.results, last)
 	}
+	var outputs []string
+	if len(splices)+len(t.ask.splices) > 0 {
+		outputs = last.OutputAnchors(maxOutputs)
+	}
 	keepsLoaded := t.policy.Conversation && len(t.loaded) > 0
-	if len(splices) == 0 && visible == 0 && !keepsLoaded && !(len(t.rounds) > 0 && last.ResponseID != "") {
+	if len(splices) == 0 && visible == 0 && !keepsLoaded && len(outputs) == 0 && !(len(t.rounds) > 0 && last.ResponseID != "") {
 		return
 	}
 	entry := session.Ask{
@@ -305,7 +325,12 @@ func (t *turn) save(last openai.Round) {
 	}
 	for _, c := range last.Calls {
 		if !c.Class.Hidden() {
-			name(byCall, openai.CallAnchor(c))
+			anchor := openai.CallAnchor(c)
+			name(byCall, anchor)
+			aliases = append(aliases, t.caller.key(byCallOf, t.ask.id+"\x00"+anchor))
+			if t.ask.digest != "" {
+				aliases = append(aliases, t.caller.key(byCallOf, t.ask.digest+"\x00"+anchor))
+			}
 			if last.ResponseID != "" {
 				name(byCall, c.ID)
 			}
@@ -316,10 +341,8 @@ func (t *turn) save(last openai.Round) {
 			name(byResponse, round.ResponseID)
 		}
 	}
-	for _, splice := range splices {
-		for _, anchor := range splice.OutputAnchors(2 * maxOutputs) { // an item may have two
-			name(byOutput, anchor)
-		}
+	for _, anchor := range outputs {
+		name(byOutput, anchor)
 	}
 	if t.ask.digest != "" {
 		aliases = append(aliases, t.caller.key(byDigest, t.ask.digest))
@@ -342,8 +365,8 @@ func (t *turn) save(last openai.Round) {
 // addSplices adds what is new; a repeated request replaces what its first try left.
 func addSplices(known []session.Splice, more []openai.Splice) []session.Splice {
 	for _, s := range more {
-		known = slices.DeleteFunc(known, func(k session.Splice) bool { return slices.Equal(k.Anchors, s.Anchors) })
-		entry := session.Splice{Anchors: s.Anchors, Before: s.Before}
+		known = slices.DeleteFunc(known, func(k session.Splice) bool { return k.At == s.At && slices.Equal(k.Anchors, s.Anchors) })
+		entry := session.Splice{Anchors: s.Anchors, At: s.At, Before: s.Before}
 		for _, c := range s.Cut {
 			entry.Cut = append(entry.Cut, session.Text(c))
 		}
@@ -358,7 +381,7 @@ func addSplices(known []session.Splice, more []openai.Splice) []session.Splice {
 func readSplices(stored []session.Splice) []openai.Splice {
 	out := make([]openai.Splice, 0, len(stored))
 	for _, s := range stored {
-		entry := openai.Splice{Anchors: s.Anchors, Before: s.Before}
+		entry := openai.Splice{Anchors: s.Anchors, At: s.At, Before: s.Before}
 		for _, c := range s.Cut {
 			entry.Cut = append(entry.Cut, openai.MemberText(c))
 		}

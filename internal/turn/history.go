@@ -77,6 +77,26 @@ func (h history) digests(most int) []string {
 	return out
 }
 
+// askOf returns which of the asks, counted from the newest, an item belongs to; -1 if it stands before all of them.
+func (h history) askOf(item int) int {
+	for n := len(h.ends) - 1; n >= 0; n-- {
+		if h.ends[n] <= item {
+			return len(h.ends) - 1 - n
+		}
+	}
+	return -1
+}
+
+// newestCall returns the index of the newest item from item from on that holds calls, -1 if none does.
+func (h history) newestCall(from int) int {
+	for i := len(h.view.Items) - 1; i >= from; i-- {
+		if len(h.view.Items[i].Calls) > 0 {
+			return i
+		}
+	}
+	return -1
+}
+
 // calls returns the function calls from item from on, newest first, at most so many.
 func (h history) calls(from, most int) []openai.Call {
 	var out []openai.Call
