@@ -145,7 +145,9 @@ func TestLoadedToolsStayInTheConversation(t *testing.T) {
 		}
 	})
 	t.Run("responses", func(t *testing.T) {
-		search := func(id, name string) answer { return response("r"+id, called(id, "tool_search", `{"query":"select:`+name+`"}`)) }
+		search := func(id, name string) answer {
+			return response("r"+id, called(id, "tool_search", `{"query":"select:`+name+`"}`))
+		}
 		r := newRig(t, scope, search("s1", "send_mail"), response("r2", called("c1", "send_mail", "{}")), response("r3", said("m1", "a")),
 			response("r4", said("m2", "b")), search("s2", "get_weather"), response("r6", said("m3", "c")), response("r7", said("m4", "d")))
 		history := []string{asks("1")}
@@ -169,5 +171,200 @@ func TestEqualConversationsKeepTheirOwnHistory(t *testing.T) {
 	r.post(chatPath, chat("", asks("hello")+`,{"role":"assistant","content":"Hi!"},`+asks("and?"), threeTools))
 	if q := r.want(3)[2]; strings.Contains(q.body, `"s1"`) {
 		t.Errorf("another conversation's search: %s", q.body)
+	}
+}
+
+// TestUnprojectedRequestsKeepTheirHistory goes on with a conversation that was projected by requests that are not: what the
+// upstream would refuse without its hidden rounds gets them back.
+func TestUnprojectedRequestsKeepTheirHistory(t *testing.T) {
+	search := called("s1", "tool_search", `{"query":"select:send_mail"}`)
+	mixed := response("r1", thought("rs_1"), called("c1", "read_file", "{}"), search)
+	hidden := []answer{response("r1", thought("rs_1"), search), response("r2", said("m1", "a"))}
+	chained := func(members string) string {
+		return `{"model":"m",` + members + `"previous_response_id":"r1","input":[` + output("c1") + `]}`
+	}
+	replayed := func(members string) string {
+		return `{"model":"m",` + members + `"input":[` + strings.Join([]string{asks("1"), thought("rs_1"), said("m1", "a"), asks("2")}, ",") + `]}`
+	}
+	tools := `"tools":` + threeFlat + `,`
+	for name, test := range map[string]struct {
+		members string
+		headers []string
+	}{
+		"no tools":           {members: `"store":true,`},
+		"in the background":  {members: tools + `"background":true,`},
+		"off for once":       {members: tools, headers: []string{"X-Tool-Search", "off"}},
+		"a bypassed model":   {members: `"x":1,` + tools},
+		"native tool search": {members: `"tools":[{"type":"tool_search"},{"type":"function","name":"read_file"}],`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var settings []string
+			next := func(body string) string { return body }
+			if name == "a bypassed model" {
+				settings = []string{"skills.tool_search_bypass_models=other"}
+				next = func(body string) string { return strings.Replace(body, `"model":"m"`, `"model":"other"`, 1) }
+			}
+			r := newRig(t, settings, mixed, response("r3", said("m9", "z")))
+			r.post(responsesPath, `{"model":"m","input":[`+asks("1")+`],"tools":`+threeFlat+`}`)
+			if a := r.post(responsesPath, next(chained(test.members)), test.headers...); a.get("id").String() != "r3" {
+				t.Errorf("the client gets %s", a.body)
+			}
+			if name != "a bypassed model" { // which tells of another policy: the ask keeps its own
+				q := r.want(2)[1]
+				if got := q.get("input.#.call_id").Raw; got != `["c1","s1"]` || strings.Contains(q.body, "<available_deferred") {
+					t.Errorf("chained: the upstream gets %s", q.body)
+				}
+			}
+			r = newRig(t, settings, append(hidden, response("r3", said("m9", "z")))...)
+			r.post(responsesPath, unstored(asks("1")))
+			r.post(responsesPath, next(replayed(test.members)), test.headers...)
+			q := r.want(3)[2]
+			if got := q.get("input.#.type").Raw; got != `["reasoning","function_call","function_call_output","message"]` || strings.Contains(q.body, "<available_deferred") {
+				t.Errorf("replayed: the upstream gets %s", q.body)
+			}
+		})
+	}
+}
+
+// TestARefusalIsTheRequestsOwn: a request that is refused for its own sake is told why, although it answers a mixed turn.
+func TestARefusalIsTheRequestsOwn(t *testing.T) {
+	refused := answer{status: 400, header: isJSON, body: `{"error":{"message":"temperature is too high","code":"invalid_value"}}`}
+	r := newRig(t, nil, response("r1", called("c1", "read_file", "{}"), called("s1", "tool_search", `{"query":"mail"}`)), refused, refused)
+	r.post(responsesPath, `{"model":"m","input":[`+asks("1")+`],"tools":`+threeFlat+`}`)
+	a := r.post(responsesPath, `{"model":"m","temperature":9,"previous_response_id":"r1","input":[`+output("c1")+`],"tools":`+threeFlat+`}`)
+	if a.status != 400 || a.get("error.code").String() != "invalid_value" {
+		t.Errorf("the client gets %d %s", a.status, a.body)
+	}
+	if q := r.want(3)[2]; q.get("input.#.call_id").Raw != `["c1","s1"]` || q.get("tools.#").Int() != 3 {
+		t.Errorf("the second try is %s", q.body)
+	}
+	// Another request that holds the conversation is nothing that the projection has done.
+	locked := answer{status: 400, header: isJSON, body: `{"error":{"message":"busy","code":"conversation_locked"}}`}
+	r = newRig(t, nil, locked)
+	a = r.post(responsesPath, `{"model":"m","conversation":"conv","input":"hi","tools":`+threeFlat+`}`)
+	if r.want(1); a.status != 400 || a.body != locked.body {
+		t.Errorf("the client gets %d %s", a.status, a.body)
+	}
+}
+
+// TestForgottenMixedTurn: the proxy has forgotten that a search stood beside the calls that the client answers now.
+func TestForgottenMixedTurn(t *testing.T) {
+	open := answer{status: 400, header: isJSON, body: `{"error":{"message":"No tool output found for function call s1.","type":"invalid_request_error"}}`}
+	r := newRig(t, nil, open, response("r2", said("m1", "a")))
+	a := r.post(responsesPath, `{"model":"m","previous_response_id":"r1","input":[`+output("c1")+`],"tools":`+threeFlat+`}`)
+	if a.status != 200 || r.want(2)[1].get("input.#.call_id").Raw != `["s1","c1"]` {
+		t.Errorf("the client gets %d, the upstream %s", a.status, r.upstream()[1].body)
+	}
+	// A user's message answers no call: what is open is the client's.
+	r = newRig(t, nil, open, open)
+	if a := r.post(responsesPath, `{"model":"m","previous_response_id":"r1","input":"hi","tools":`+threeFlat+`}`); a.status != 400 {
+		t.Errorf("the client gets %d %s", a.status, a.body)
+	}
+}
+
+// TestOmittedReasoningBesideHiddenItems leaves reasoning out right where hidden items are put back.
+func TestOmittedReasoningBesideHiddenItems(t *testing.T) {
+	refused := answer{status: 400, header: isJSON, body: `{"error":{"message":"Item 'rs_2' of type 'reasoning' was provided without its required following item."}}`}
+	r := newRig(t, nil, response("r1", thought("rs_1"), called("s1", "tool_search", `{"query":"mail"}`)),
+		response("r2", thought("rs_2"), called("c1", "read_file", "{}")), refused, response("r3", said("m1", "a")))
+	r.post(responsesPath, unstored(asks("1")))
+	a := r.post(responsesPath, unstored(asks("1"), thought("rs_1"), thought("rs_2"), asks("2"))) // the call is trimmed away
+	if a.status != 200 {
+		t.Errorf("the client gets %d %s", a.status, a.body)
+	}
+	if got := r.want(4)[3].get("input.#.type").Raw; got != `["reasoning","function_call","function_call_output"]` {
+		t.Errorf("the input is %s", got)
+	}
+}
+
+// TestTextCallsOfAChain: the upstream's state holds a text where the client has seen a call.
+func TestTextCallsOfAChain(t *testing.T) {
+	for _, named := range []string{`"previous_response_id":"r1"`, `"conversation":"conv"`} {
+		r := newRig(t, []string{"skills.tool_search_text_calls=true"}, response("r1", said("m1", `{\"name\":\"read_file\",\"arguments\":{}}`)), response("r2", said("m2", "a")))
+		first := `"conversation":"conv",`
+		if strings.Contains(named, "previous") {
+			first = ""
+		}
+		a := r.post(responsesPath, `{"model":"m",`+first+`"input":[`+asks("1")+`],"tools":`+threeFlat+`}`)
+		id := a.get(`output.#(type=="function_call").call_id`).String()
+		r.post(responsesPath, `{"model":"m",`+named+`,"input":[`+output(id)+`],"tools":`+threeFlat+`}`)
+		q := r.want(2)[1]
+		if id == "" || q.get("input.#.type").Raw != `["function_call","function_call_output"]` || q.get("input.0.call_id").String() != id {
+			t.Errorf("%s: the upstream gets %s behind %s", named, q.body, a.body)
+		}
+	}
+}
+
+// TestPassedCallsAreLoaded: a call of a tool that was not exposed goes to the client, and the tool is loaded from then on.
+func TestPassedCallsAreLoaded(t *testing.T) {
+	r := newRig(t, []string{"skills.tool_search_unloaded_calls=pass"}, response("r1", called("c1", "send_mail", "{}")), response("r2", said("m1", "a")))
+	r.post(responsesPath, `{"model":"m","input":"hi","tools":`+threeFlat+`}`)
+	r.post(responsesPath, `{"model":"m","previous_response_id":"r1","input":[`+output("c1")+`],"tools":`+threeFlat+`}`)
+	if got := r.want(2)[1].names(); got != "read_file tool_search send_mail" {
+		t.Errorf("exposed: %s", got)
+	}
+}
+
+// TestLoadedToolsOutliveAShorterList: a tool that one request leaves out, or rules out, is loaded still when it is back.
+func TestLoadedToolsOutliveAShorterList(t *testing.T) {
+	reads := message(turnOf(call("w1", "read_file", "{}")), "tool_calls")
+	for name, short := range map[string]string{
+		"a shorter list": chat("", user+","+results("w1", "read_file"), "["+function("read_file")+","+function("get_weather")+"]"),
+		"allowed_tools": chat(`"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"read_file"}}]}},`,
+			user+","+results("w1", "read_file"), threeTools),
+	} {
+		r := newRig(t, nil, loads("s1", "send_mail,get_weather"), reads, message(turnOf(call("w2", "read_file", "{}")), "tool_calls"), okAnswer)
+		r.post(chatPath, chat("", user, threeTools))
+		r.post(chatPath, short)
+		r.post(chatPath, chat("", user+","+results("w1", "read_file")+","+results("w2", "read_file"), threeTools))
+		if got := r.want(4)[3].names(); got != "read_file tool_search send_mail get_weather" {
+			t.Errorf("%s: exposed are %s", name, got)
+		}
+	}
+}
+
+// TestResultsTellWhatIsExposed: the bound on exposed tools is known before the search is answered.
+func TestResultsTellWhatIsExposed(t *testing.T) {
+	r := newRig(t, []string{"skills.tool_search_max_exposed=3"}, loads("s1", "send_mail,get_weather"), loads("s2", "get_weather"), okAnswer)
+	r.post(chatPath, chat("", user, threeTools))
+	got := r.want(3)
+	if got[1].names() != "read_file tool_search send_mail" || !strings.Contains(got[1].body, `\"loaded\":[\"send_mail\"]`) || !strings.Contains(got[1].body, `\"truncated\":true`) {
+		t.Errorf("the first search: %s", got[1].body)
+	}
+	if got[2].names() != "read_file tool_search get_weather" || !strings.Contains(got[2].body, `\"loaded\":[\"get_weather\"]`) {
+		t.Errorf("the second search: %s", got[2].body)
+	}
+}
+
+// TestForcedTools forces tools that are not there to be called.
+func TestForcedTools(t *testing.T) {
+	force := func(name string) string {
+		return chat(`"tool_choice":{"type":"function","function":{"name":"`+name+`"}},`, user, threeTools)
+	}
+	r := newRig(t, []string{"skills.tool_search_hidden_tools=send_*"})
+	a := r.post(chatPath, force("send_mail"))
+	if r.want(0); a.status != 400 || !strings.Contains(a.get("error.message").String(), "send_mail") {
+		t.Errorf("a hidden tool: the client gets %d %s", a.status, a.body)
+	}
+	r = newRig(t, []string{"skills.prefetch_tools=get_weather"}, okAnswer)
+	r.post(chatPath, force("get_weather"), "X-Tool-Search-Prefetched", "get_weather")
+	if got := r.want(1)[0].names(); got != "read_file get_weather tool_search" {
+		t.Errorf("a prefetched tool: exposed are %s", got)
+	}
+	r = newRig(t, nil, response("r1", said("m1", "a")))
+	r.post(responsesPath, `{"model":"m","input":"hi","tool_choice":{"type":"function","name":"list"},"tools":[`+flat("read_file")+
+		`,{"type":"namespace","name":"crm","tools":[`+flat("list")+`,`+flat("get")+`]}]}`)
+	if q := r.want(1)[0]; q.get("tools.1.tools.#.name").Raw != `["list"]` {
+		t.Errorf("a member of a group: %s", q.body)
+	}
+}
+
+// TestCustomToolOfTheVirtualName: two tools of one name would be refused.
+func TestCustomToolOfTheVirtualName(t *testing.T) {
+	body := `{"model":"m","input":"hi","tools":[` + flat("get_weather") + `,{"type":"custom","name":"tool_search"}]}`
+	r := newRig(t, nil, response("r1", said("m1", "a")))
+	r.post(responsesPath, body)
+	if got := r.want(1)[0].body; got != body {
+		t.Errorf("the upstream gets %s", got)
 	}
 }

@@ -300,10 +300,16 @@ func (d chat) Compose(v *View, p Projection) []byte {
 		appended = appendChatRound(appended, round, p.Results[i])
 	}
 	if len(appended) > 0 {
+		if len(v.Items) == 0 && p.Directory != nil {
+			appended = append([]byte{','}, appended...) // behind the directory's message
+		}
 		edits = append(edits, appendElements(v.Body, v.items, appended))
 	}
 	return v.write(edits, p)
 }
+
+// Restore implements Dialect. A history of Chat Completions is whole without its hidden rounds.
+func (chat) Restore(*View, Projection) []byte { return nil }
 
 // write applies the edits to the client's body.
 func (v *View) write(edits []Edit, p Projection) []byte {

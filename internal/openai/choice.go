@@ -1,6 +1,9 @@
 package openai
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // ChoiceForm tells the forms of tool_choice apart.
 type ChoiceForm uint8
@@ -29,7 +32,21 @@ type AllowedTool struct{ Type, Label string }
 
 // Allows reports whether the choice leaves the function of this canonical name to the model.
 func (c *Choice) Allows(function string) bool {
-	return c.Form != AllowedTools || slices.Contains(c.Allowed, AllowedTool{"function", function})
+	return c.Form != AllowedTools || c.allows(AllowedTool{"function", function})
+}
+
+// allows reports whether an allowed_tools choice names the tool: by itself, by its type, or by its group.
+func (c *Choice) allows(tool AllowedTool) bool {
+	return slices.ContainsFunc(c.Allowed, func(a AllowedTool) bool {
+		switch {
+		case a == tool, a.Type == tool.Type && a.Label == "" && a.Type != "function":
+			return true
+		case a.Type == "namespace":
+			return strings.HasPrefix(tool.Label, a.Label+".")
+		}
+		group, member, ok := strings.Cut(tool.Label, ".")
+		return ok && group != "" && a.Type == tool.Type && a.Type != "function" && a.Label == member
+	})
 }
 
 // scanChoice reads the value of tool_choice. Chat nests names within "function" and "custom", and the list within

@@ -19,6 +19,9 @@ type Dialect interface {
 	VirtualTool(name, strict string) []byte
 	// Compose writes the upstream's request: the client's body with the edits of the projection.
 	Compose(v *View, p Projection) []byte
+	// Restore puts hidden rounds back into the body of a request that is not projected, where the upstream would refuse it
+	// without them. It returns nil where the client's body will do.
+	Restore(v *View, p Projection) []byte
 	// NewAnswer begins the answer to the request.
 	NewAnswer(v *View, o AnswerOptions) Answer
 	// Splices describes where the hidden rounds of an answer belong in later requests of the client.

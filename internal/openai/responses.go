@@ -68,7 +68,7 @@ func (responses) View(body []byte, lookup func([]byte) *Tools) (*View, error) {
 			v.Passthrough = ReasonAdditionalTools
 		}
 	}
-	if v.Passthrough == "" && !v.scanInput() {
+	if !v.scanInput() && v.Passthrough == "" {
 		v.Passthrough = ReasonShape
 	}
 	return v, nil
@@ -211,6 +211,7 @@ func (responses) VirtualTool(name, strict string) []byte {
 // Compose implements Dialect. A conversation at the upstream holds every finished round already, so the next round brings
 // nothing but the results of the last one, unless the upstream has said that it lacks the calls.
 func (d responses) Compose(v *View, p Projection) []byte {
+	v = v.without(p.Omit, p.Unname)
 	edits := v.toolEdits(p)
 	if p.Directory != nil {
 		edits = d.directoryEdits(edits, v, p.Directory)
@@ -221,8 +222,6 @@ func (d responses) Compose(v *View, p Projection) []byte {
 	if id := d.currentResponse(v, p.Splices); id != nil {
 		edits = append(edits, Edit{v.previous, id})
 	}
-	edits = append(edits, v.omitEdits(p.Omit)...)
-	edits = append(edits, v.unnameEdits(p.Unname)...)
 	open := appendOutputs(nil, Round{}, p.Open)
 	if n := len(p.Rounds); n > 0 && v.Conversation != "" && !p.Replay {
 		input := joined(open, appendOutputs(nil, p.Rounds[n-1], p.Results[n-1]))
@@ -236,6 +235,18 @@ func (d responses) Compose(v *View, p Projection) []byte {
 		rounds = joined(rounds, appendOutputs(nil, round, p.Results[i]))
 	}
 	return v.write(append(edits, v.extendInput(open, rounds)...), p)
+}
+
+// Restore implements Dialect. Reasoning that the client saw is refused without the hidden call that it led to, and so is state at
+// the upstream in which a hidden call is open.
+func (d responses) Restore(v *View, p Projection) []byte {
+	if v.Passthrough == ReasonRepeatedKey || v.Passthrough == ReasonShape {
+		return nil
+	}
+	if body := d.Compose(v, p); !bytes.Equal(body, v.Original()) {
+		return body
+	}
+	return nil
 }
 
 // joined appends raw, comma-separated items to others.
@@ -365,6 +376,26 @@ func UnpairedItem(refusal []byte) (id string, reasoning bool) {
 		return "", false
 	}
 	return id, strings.HasPrefix(rest, " of type 'reasoning'")
+}
+
+// without returns the view of a body that lacks some items, and the ids of others.
+func (v *View) without(omit, unname []string) *View {
+	edits := append(v.omitEdits(omit), v.unnameEdits(unname)...)
+	if len(edits) == 0 {
+		return v
+	}
+	w := *v
+	w.Body = applyEdits(nil, v.Body, edits)
+	shift := len(w.Body) - len(v.Body)
+	for _, at := range []*Range{&w.tools, &w.choice, &w.instructions, &w.previous} {
+		if at.Start >= v.items.End {
+			*at = at.shift(shift)
+		}
+	}
+	w.items.End += shift
+	w.Items = nil
+	w.scanInput()
+	return &w
 }
 
 // unnameEdits takes the ids out of the items that bear them.

@@ -41,6 +41,7 @@ type outputItem struct {
 	unsent    bool    // shown, but no event of it has been sent
 	partnered bool    // of reasoning: a hidden call stands behind it
 	named     bool    // of a function call: the name is known
+	written   bool    // of a function call: the model wrote it as text
 	name      string  // canonical
 	class     Class
 	bundle    *bundle // the calls that it asks for, if it is a bundle with hidden calls

@@ -15,8 +15,9 @@ import (
 //	conversation:ID                                   the conversation that the request named
 //
 // Within holds the runs of hidden items, each with the number of visible items in front of it as its Position; a run
-// with a Result is a hidden call of a mixed turn, whose result stands beside those of the client. Before is the id of the
-// last response as a JSON string: it takes the place of an earlier one, whose hidden call is still open.
+// with a Result is a hidden call of a mixed turn, whose result stands beside those of the client. The Position -1 is that of
+// calls that the model wrote as text: where state at the upstream holds that text, they go in front of their results. Before
+// is the id of the last response as a JSON string: it takes the place of an earlier one, whose hidden call is still open.
 
 const (
 	responseAnchor     = "response:"
@@ -58,6 +59,9 @@ func (responses) Splices(v *View, rounds []Round, results [][]Result, last Round
 		given = unbundled(last.Calls, results[len(rounds)])
 	}
 	var reasoning []byte // in front of a hidden call
+	if written := last.writtenCalls(); len(written) > 0 {
+		s.Within = append(s.Within, HiddenCall{Position: -1, Call: written})
+	}
 	for _, item := range last.outputItems() {
 		switch {
 		case item.visible():
@@ -92,6 +96,16 @@ func (responses) Splices(v *View, rounds []Round, results [][]Result, last Round
 		return nil
 	}
 	return []Splice{s}
+}
+
+// writtenCalls returns the calls that the model wrote as text, as raw, comma-separated items.
+func (r Round) writtenCalls() (calls []byte) {
+	for _, item := range r.outputItems() {
+		if item.written {
+			calls = joined(calls, item.replay)
+		}
+	}
+	return calls
 }
 
 func (r Round) outputItems() []*outputItem {
@@ -179,6 +193,7 @@ func (responses) spliceEdits(v *View, splices []Splice) []Edit {
 			state = conversationAnchor + v.Conversation
 		}
 		if slices.Contains(s.Anchors, state) {
+			edits = append(edits, v.writtenEdits(s)...)
 			edits = append(edits, v.resultEdits(s, -1)...)
 		}
 	}
@@ -274,6 +289,9 @@ func newest(candidates []*anchoredItem, id string, index int, inPlace bool) *anc
 func (v *View) runEdits(s Splice, aligned []alignment, nameless func(int) bool) []Edit {
 	var edits []Edit
 	for _, run := range s.Within {
+		if run.Position < 0 {
+			continue
+		}
 		if next := slices.IndexFunc(aligned, func(a alignment) bool { return a.position >= run.Position }); next >= 0 {
 			at := aligned[next].item
 			for steps := aligned[next].position - run.Position; steps > 0 && nameless(at-1); steps-- {
@@ -290,6 +308,16 @@ func (v *View) runEdits(s Splice, aligned []alignment, nameless func(int) bool) 
 		edits = append(edits, insert(v.Items[at].End, append([]byte{','}, run.Call...)))
 	}
 	return edits
+}
+
+// writtenEdits puts the calls that the model wrote as text in front of the results that the client gives for them.
+func (v *View) writtenEdits(s Splice) []Edit {
+	first := slices.IndexFunc(v.Items, func(item Item) bool { return item.Kind == KindResult && s.answers(item.ResultOf) })
+	written := slices.IndexFunc(s.Within, func(run HiddenCall) bool { return run.Position < 0 })
+	if first < 0 || written < 0 {
+		return nil
+	}
+	return []Edit{insert(v.Items[first].Start, append(bytes.Clone(s.Within[written].Call), ','))}
 }
 
 // nameless returns a function that reports whether the item at an index is an output item that is not found to belong to

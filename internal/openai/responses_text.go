@@ -43,7 +43,7 @@ func (a *responsesAnswer) readTextCalls() {
 // without one.
 func (a *responsesAnswer) writtenCall(w TextCall) *outputItem {
 	id := textCallID(w)
-	item := &outputItem{kind: functionOutput, place: -1, id: "fc_" + id, named: true, name: a.canonical("", w.Name)}
+	item := &outputItem{kind: functionOutput, place: -1, id: "fc_" + id, named: true, written: true, name: a.canonical("", w.Name)}
 	item.class = a.names.Classify(item.name)
 	group, name := a.view.split(item.name)
 	members := AppendString([]byte(`"call_id":`), id)

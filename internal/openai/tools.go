@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"slices"
+	"strings"
 )
 
 // Tools is the tools array of a request. All offsets are relative to its own bytes, so that it can be remembered: agents
@@ -17,6 +18,7 @@ type Tools struct {
 
 	entries []entry
 	groups  []group
+	others  []AllowedTool // the tools that are no functions, as a choice names them
 }
 
 // Function is one function tool.
@@ -34,8 +36,7 @@ type entry struct {
 	Range
 	function int // index into Functions plus one
 	group    int // index into groups plus one
-	kind     string
-	label    string // name or server label, to compare with allowed_tools
+	other    int // index into others plus one
 }
 
 // group is a namespace object: its bytes up to the members, the members, and the rest.
@@ -47,7 +48,8 @@ type group struct {
 
 type groupElement struct {
 	Range
-	function int // index into Functions plus one, 0 for a member that is no function
+	function int // index into Functions plus one
+	other    int // index into others plus one
 }
 
 // DescriptionText returns the description of a function, unescaped.
@@ -181,29 +183,36 @@ func (t *Tools) scanEntry(b []byte, start int, s *toolScan) int {
 	if end < 0 {
 		return failed
 	}
-	e := entry{Range: Range{start, end}, kind: kindText(b, s.tool.kind)}
-	t.Native = t.Native || e.kind == "tool_search" || isTrue(b, s.tool.deferred)
+	e := entry{Range: Range{start, end}}
+	kind := kindText(b, s.tool.kind)
+	t.Native = t.Native || kind == "tool_search" || isTrue(b, s.tool.deferred)
 	switch {
-	case e.kind == "namespace" && !s.members.Absent():
-		e.label = text(b, s.tool.name)
+	case kind == "namespace" && !s.members.Absent():
 		t.addGroup(b, &e, s)
-	case e.kind == "function" && s.hasInner:
+	case kind == "function" && s.hasInner:
 		t.Native = t.Native || isTrue(b, s.inner.deferred)
 		t.addFunction(b, &e, &s.inner)
-	case e.kind == "function":
+	case kind == "function":
 		// The flat form is Responses' own; some clients send it to Chat Completions too, and some servers take it.
 		t.addFunction(b, &e, &s.tool)
 	default:
-		e.label = text(b, s.tool.label)
-		if e.label == "" {
-			e.label = text(b, s.tool.name)
+		label := text(b, s.tool.label)
+		if label == "" {
+			label = text(b, s.tool.name)
 		}
-		if e.label == "" && s.hasInner {
-			e.label = text(b, s.inner.name)
+		if label == "" && s.hasInner {
+			label = text(b, s.inner.name)
 		}
+		e.other = t.addOther(kind, label)
 	}
 	t.entries = append(t.entries, e)
 	return end
+}
+
+// addOther notes a tool that is no function, and returns its index plus one.
+func (t *Tools) addOther(kind, label string) int {
+	t.others = append(t.others, AllowedTool{kind, label})
+	return len(t.others)
 }
 
 // kindText returns the type of a tool. Nearly all are functions.
@@ -224,21 +233,23 @@ func (t *Tools) addFunction(b []byte, e *entry, o *tool) {
 	if f.Name == "" {
 		return
 	}
-	e.label = f.Name
 	t.Functions = append(t.Functions, f)
 	e.function = len(t.Functions)
 }
 
 func (t *Tools) addGroup(b []byte, e *entry, s *toolScan) {
 	g := group{Range: e.Range, members: s.members, elements: make([]groupElement, len(s.memberAt))}
+	name := text(b, s.tool.name)
 	for i := range s.memberTool {
 		member := &s.memberTool[i]
 		g.elements[i].Range = s.memberAt[i]
 		t.Native = t.Native || isTrue(b, member.deferred)
 		if f := member.function(b, s.memberAt[i]); f.Name != "" && kindText(b, member.kind) == "function" {
-			f.Name, f.group = e.label+"."+f.Name, len(t.groups)+1
+			f.Name, f.group = name+"."+f.Name, len(t.groups)+1
 			t.Functions = append(t.Functions, f)
 			g.elements[i].function = len(t.Functions)
+		} else {
+			g.elements[i].other = t.addOther(kindText(b, member.kind), name+"."+f.Name)
 		}
 	}
 	t.groups = append(t.groups, g)
@@ -249,7 +260,7 @@ func (t *Tools) addGroup(b []byte, e *entry, s *toolScan) {
 type Selection struct {
 	// Keep says for each function whether it stands in the array from the start, in the client's order.
 	Keep []bool
-	// Drop says for each element of the array whether the request rules it out; nil drops nothing.
+	// Drop says for each tool that is no function whether the request rules it out; nil drops nothing.
 	Drop []bool
 	// Virtual is the raw JSON of the virtual tool, nil for none.
 	Virtual []byte
@@ -258,6 +269,9 @@ type Selection struct {
 	// Encode renames tools towards the upstream, nil does not.
 	Encode func(name string) string
 }
+
+// drops reports whether a tool that is no function, by its index plus one, is ruled out.
+func (s Selection) drops(other int) bool { return other > 0 && s.Drop != nil && s.Drop[other-1] }
 
 // Render appends the projected array to dst: kept tools in the client's order, the virtual tool, loaded tools in their
 // order. Members of a namespace group stand in one object of their group. With nothing to show, nothing is appended.
@@ -270,9 +284,9 @@ func (t *Tools) Render(dst []byte, s Selection) []byte {
 		}
 	}
 	shownGroups := make([]bool, len(t.groups))
-	for i, e := range t.entries {
+	for _, e := range t.entries {
 		switch {
-		case s.Drop != nil && s.Drop[i]:
+		case s.drops(e.other):
 		case e.function > 0:
 			if s.Keep[e.function-1] {
 				add()
@@ -282,7 +296,7 @@ func (t *Tools) Render(dst []byte, s Selection) []byte {
 			if members := t.groupMembers(e.group, s, true); members != nil {
 				add()
 				shownGroups[e.group-1] = true
-				dst = t.appendGroup(dst, e.group, members, s.Encode)
+				dst = t.appendGroup(dst, e.group, members)
 			}
 		default:
 			add()
@@ -299,7 +313,7 @@ func (t *Tools) Render(dst []byte, s Selection) []byte {
 		case g > 0:
 			add()
 			shownGroups[g-1] = true
-			dst = t.appendGroup(dst, g, t.groupMembers(g, s, false), s.Encode)
+			dst = t.appendGroup(dst, g, t.groupMembers(g, s, false))
 		default:
 			add()
 			dst = t.appendFunction(dst, i, s.Encode)
@@ -317,7 +331,7 @@ func (t *Tools) Render(dst []byte, s Selection) []byte {
 func (t *Tools) groupMembers(g int, s Selection, ifKept bool) []Range {
 	var out []Range
 	for _, element := range t.groups[g-1].elements {
-		if element.function == 0 || s.Keep[element.function-1] {
+		if element.function > 0 && s.Keep[element.function-1] || element.function == 0 && !s.drops(element.other) {
 			out = append(out, element.Range)
 		}
 	}
@@ -332,7 +346,7 @@ func (t *Tools) groupMembers(g int, s Selection, ifKept bool) []Range {
 	return out
 }
 
-func (t *Tools) appendGroup(dst []byte, g int, members []Range, encode func(string) string) []byte {
+func (t *Tools) appendGroup(dst []byte, g int, members []Range) []byte {
 	whole := t.groups[g-1]
 	dst = append(dst, t.Raw[whole.Start:whole.members.Start+1]...)
 	for i, m := range members {
@@ -358,29 +372,38 @@ func (t *Tools) appendFunction(dst []byte, i int, encode func(string) string) []
 	return append(dst, t.Raw[f.nameAt.End:f.End]...)
 }
 
-// ruledOut says which elements an allowed_tools choice leaves out, functions aside.
-func (t *Tools) ruledOut(c *Choice) []bool {
-	out := make([]bool, len(t.entries))
-	for i, e := range t.entries {
-		if e.function > 0 || e.group > 0 {
-			continue
-		}
-		out[i] = !slices.ContainsFunc(c.Allowed, func(a AllowedTool) bool {
-			return a.Type == e.kind && (a.Label == "" || a.Label == e.label)
-		})
-	}
-	return out
-}
-
-// Dropped says which elements that are no functions the choice rules out, nil if none.
+// Dropped says which of the tools that are no functions the choice rules out, nil if none.
 func (t *Tools) Dropped(c *Choice) []bool {
 	if c.Form != AllowedTools {
 		return nil
 	}
-	if out := t.ruledOut(c); slices.Contains(out, true) {
+	out := make([]bool, len(t.others))
+	for i, tool := range t.others {
+		out[i] = !c.allows(tool)
+	}
+	if slices.Contains(out, true) {
 		return out
 	}
 	return nil
+}
+
+// Forced returns the canonical name of the function that the choice forces, "" if it forces none. A member of a group may be
+// forced by its own name.
+func (t *Tools) Forced(c *Choice) string {
+	if c.Form != ChoiceFunction || slices.ContainsFunc(t.Functions, func(f Function) bool { return f.Name == c.Function }) {
+		return c.Function
+	}
+	for i := range t.Functions {
+		if f := &t.Functions[i]; f.group > 0 && strings.HasSuffix(f.Name, "."+c.Function) {
+			return f.Name
+		}
+	}
+	return c.Function
+}
+
+// HasCustom reports whether a tool that is called by name, but is no function, bears this one.
+func (t *Tools) HasCustom(name string) bool {
+	return slices.Contains(t.others, AllowedTool{"custom", name})
 }
 
 // Detach gives the tools a copy of their own bytes, so that they can outlive the request.

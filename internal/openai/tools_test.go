@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -90,9 +91,9 @@ func TestRenderTools(t *testing.T) {
 			[]string{toolRead, toolPatch, toolSearch, toolMCP, string(virtual), toolStrict, toolPing}},
 		{"a kept tool is not loaded again", Selection{Keep: keep(0), Loaded: []int{0, 1}}, []string{toolRead,
 			toolPatch, toolSearch, toolMCP, toolPing}},
-		{"ruled out", Selection{Keep: keep(0), Drop: []bool{false, true, false, false, true, true}},
+		{"ruled out", Selection{Keep: keep(0), Drop: []bool{true, true, true}},
 			[]string{toolRead}},
-		{"encoded", Selection{Keep: keep(0), Loaded: []int{2}, Drop: []bool{false, true, false, false, true, true},
+		{"encoded", Selection{Keep: keep(0), Loaded: []int{2}, Drop: []bool{true, true, true},
 			Encode: strings.ToUpper},
 			[]string{strings.Replace(toolRead, "read_file", "READ_FILE", 1), strings.Replace(toolStrict,
 				`str\u0069ct`, "STRICT", 1)}},
@@ -108,9 +109,54 @@ func TestRenderTools(t *testing.T) {
 			}
 		})
 	}
-	empty := Selection{Keep: keep(), Drop: []bool{true, true, true, true, true, true}}
+	empty := Selection{Keep: keep(), Drop: []bool{true, true, true}}
 	if got := tools.Render([]byte("> "), empty); string(got) != "> " {
 		t.Errorf("with nothing to show got %s", got)
+	}
+}
+
+// TestMembersThatAreNoFunctions: a namespace group may hold custom tools, which an allowed_tools choice rules out as well.
+func TestMembersThatAreNoFunctions(t *testing.T) {
+	body := `{"input":"x","tools":[{"type":"namespace","name":"crm","tools":[{"type":"function","name":"list"},{"type":"custom","name":"sql"}]},` +
+		`{"type":"custom","name":"patch"}],"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[%s]}}`
+	const all = "[false false]"
+	for allowed, want := range map[string]string{
+		`{"type":"function","name":"other"}`:                  "[true true]",
+		`{"type":"custom","name":"patch"}`:                    "[true false]",
+		`{"type":"custom","name":"sql"}`:                      "[false true]",
+		`{"type":"custom","name":"sql","namespace":"crm"}`:    "[false true]",
+		`{"type":"custom","name":"sql","namespace":"erp"}`:    "[true true]",
+		`{"type":"namespace","name":"crm"}`:                   "[false true]",
+		`{"type":"custom"}`:                                   all,
+		`{"type":"namespace","name":"crm"},{"type":"custom"}`: all,
+	} {
+		v := responsesView(t, fmt.Sprintf(body, allowed))
+		got := v.Tools.Dropped(&v.Choice)
+		if got == nil {
+			got = []bool{false, false}
+		}
+		if fmt.Sprint(got) != want {
+			t.Errorf("%s drops %v, want %s", allowed, got, want)
+		}
+		if group := strings.Contains(allowed, `"namespace","name":"crm"`); v.Choice.Allows("crm.list") != group {
+			t.Errorf("%s allows the group's function: %v", allowed, !group)
+		}
+		rendered := string(v.Tools.Render(nil, Selection{Keep: []bool{false}, Drop: got}))
+		if strings.Contains(rendered, `"sql"`) == got[0] || strings.Contains(rendered, `"patch"`) == got[1] {
+			t.Errorf("%s leaves %s", allowed, rendered)
+		}
+	}
+}
+
+func TestForcedMember(t *testing.T) {
+	for forced, want := range map[string]string{
+		`"name":"list"`: "crm.list", `"name":"list","namespace":"crm"`: "crm.list", `"name":"crm.list"`: "crm.list", `"name":"go"`: "go", `"name":"ist"`: "ist",
+	} {
+		v := responsesView(t, `{"input":"x","tools":[{"type":"namespace","name":"crm","tools":[{"type":"function","name":"list"}]},{"type":"function","name":"go"}],`+
+			`"tool_choice":{"type":"function",`+forced+`}}`)
+		if got := v.Tools.Forced(&v.Choice); got != want {
+			t.Errorf("%s forces %s, want %s", forced, got, want)
+		}
 	}
 }
 
@@ -122,9 +168,9 @@ func TestDroppedTools(t *testing.T) {
 	}{
 		"no restriction": {`"auto"`, nil},
 		"a function only": {`{"type":"allowed_tools","allowed_tools":{"tools":[{"type":"function",` +
-			`"function":{"name":"read_file"}}]}}`, []bool{false, true, true, true}},
+			`"function":{"name":"read_file"}}]}}`, []bool{true, true, true}},
 		"others": {`{"type":"allowed_tools","tools":[{"type":"custom","custom":{"name":"patch"}},` +
-			`{"type":"web_search"},{"type":"mcp","server_label":"other"}]}`, []bool{false, false, false, true}},
+			`{"type":"web_search"},{"type":"mcp","server_label":"other"}]}`, []bool{false, false, true}},
 		"nothing to drop": {`{"type":"allowed_tools","tools":[{"type":"custom","name":"patch"},{"type":"web_search"},` +
 			`{"type":"mcp","server_label":"docs"}]}`, nil},
 	} {

@@ -32,6 +32,8 @@ type Plan struct {
 	Missing []string
 	// Collision says that a real tool bears the name of the virtual one.
 	Collision bool
+	// ForcedHidden says that the request forces a tool that the operator hides.
+	ForcedHidden bool
 
 	virtualName string
 	functions   map[string]int // by canonical name
@@ -55,8 +57,9 @@ func (p *Policy) Plan(r Request) *Plan {
 		isPrefetch := prefetch.Match(name)
 		switch {
 		case hidden.Match(name), r.Allows != nil && !r.Allows(name),
-			isPrefetch && p.PrefetchHide && slices.Contains(r.Prefetched, name):
+			isPrefetch && p.PrefetchHide && name != r.Forced && slices.Contains(r.Prefetched, name):
 			plan.Removed[i] = true
+			plan.ForcedHidden = plan.ForcedHidden || name == r.Forced
 			continue
 		}
 		if _, known := plan.functions[name]; !known {
@@ -97,12 +100,6 @@ func (p *Plan) IsDeferred(name string) bool {
 	return ok && !p.Keep[i]
 }
 
-// IsExposed reports whether the model sees the tool in every round.
-func (p *Plan) IsExposed(name string) bool {
-	i, ok := p.functions[name]
-	return ok && p.Keep[i]
-}
-
 // HasLongerHidden reports whether a deferred tool, or the virtual one, bears a name that begins with prefix and is longer.
 func (p *Plan) HasLongerHidden(prefix string) bool { return p.hidden.hasLonger(prefix) }
 
@@ -130,7 +127,7 @@ func (p *Plan) encodeNames(separator string) {
 	}
 	p.separator = separator
 	p.encoded, p.decoded = make(map[string]string), make(map[string]string)
-	taken := make(map[string]bool, len(p.Names))
+	taken := map[string]bool{p.virtualName: true}
 	for _, name := range p.Names {
 		taken[name] = true
 	}

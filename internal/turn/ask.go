@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -249,35 +250,47 @@ func (t *turn) restoreLoaded() {
 // load makes a deferred tool visible; it reports whether it was not before.
 func (t *turn) load(name string) bool {
 	i, ok := t.plan.Function(name)
-	if !ok || t.plan.Keep[i] || slices.Contains(t.loaded, i) {
+	if !ok || t.plan.Keep[i] || t.isLoaded(i) {
 		return false
 	}
 	t.loaded = append(t.loaded, i)
 	return true
 }
 
-// trimLoaded keeps the number of exposed tools within the policy's bound: the tools loaded first go first, unused ones
-// before used ones, and none whose call waits for its result.
-func (t *turn) trimLoaded() {
+// room returns how many loaded tools the policy's bound on exposed ones leaves room for, the virtual tool aside.
+func (t *turn) room() int {
+	if t.policy.MaxExposed <= 0 {
+		return math.MaxInt
+	}
 	room := t.policy.MaxExposed - 1
 	for _, keep := range t.plan.Keep {
 		if keep {
 			room--
 		}
 	}
-	if t.policy.MaxExposed <= 0 || len(t.loaded) <= max(room, 0) {
+	return max(room, 0)
+}
+
+// trimLoaded keeps the number of exposed tools within the policy's bound: the tools loaded first go first, unused ones
+// before used ones, and none whose call waits for its result, or that the model was just told to be loaded.
+func (t *turn) trimLoaded(told ...string) {
+	room := t.room()
+	if len(t.loaded) <= room {
 		return
 	}
-	used, open := map[string]bool{}, map[string]bool{}
+	used, needed := map[string]bool{}, map[string]bool{}
+	for _, name := range told {
+		used[name], needed[name] = true, true
+	}
 	for _, c := range t.history.calls(0, len(t.view.Items)*8+8) {
 		used[c.Name] = true
 		if !t.history.answered(c.ID) {
-			open[c.Name] = true
+			needed[c.Name] = true
 		}
 	}
 	dropped := 0
-	for _, spare := range []map[string]bool{used, open} {
-		for i := 0; i < len(t.loaded) && len(t.loaded) > max(room, 0); {
+	for _, spare := range []map[string]bool{used, needed} {
+		for i := 0; i < len(t.loaded) && len(t.loaded) > room; {
 			if spare[t.plan.Names[t.loaded[i]]] {
 				i++
 				continue
@@ -299,7 +312,7 @@ func (t *turn) trimLoaded() {
 func (t *turn) save(last openai.Round) {
 	hidden, visible := last.Hidden()
 	var splices []openai.Splice
-	if len(t.rounds) > 0 || len(hidden) > 0 {
+	if len(t.rounds) > 0 || len(hidden) > 0 || t.policy.TextCalls {
 		splices = t.dialect.Splices(t.view, t.rounds, t.results, last)
 	}
 	var outputs []string
@@ -314,8 +327,21 @@ func (t *turn) save(last openai.Round) {
 		Key: t.ask.digest, Policy: t.policy.encoded, Calls: slices.Clone(t.ask.calls),
 		Prefetched: t.ask.prefetchDone,
 	}
+	for _, c := range last.Calls {
+		if !c.Class.Hidden() {
+			t.load(c.Name) // at the bound, or where calls of tools that are not loaded pass
+		}
+	}
+	for _, name := range t.ask.loaded {
+		// A tool that this request lacks, or rules out, may be back in the next.
+		if i, ok := t.plan.Function(name); !ok || t.isLoaded(i) {
+			entry.Loaded = append(entry.Loaded, name)
+		}
+	}
 	for _, i := range t.loaded {
-		entry.Loaded = append(entry.Loaded, t.plan.Names[i])
+		if name := t.plan.Names[i]; !slices.Contains(t.ask.loaded, name) {
+			entry.Loaded = append(entry.Loaded, name)
+		}
 	}
 	aliases := slices.Clone(t.ask.aliases)
 	name := func(kind, value string) {

@@ -58,9 +58,7 @@ func (c *catalog) plan(p *Policy, choice *openai.Choice, prefetched []string, d 
 	if choice.Form == openai.AllowedTools {
 		request.Allows = choice.Allows
 	}
-	if choice.Form == openai.ChoiceFunction {
-		request.Forced = choice.Function
-	}
+	request.Forced = c.tools.Forced(choice)
 	made := &plan{
 		Plan:    p.Plan(request),
 		catalog: c,
@@ -68,6 +66,7 @@ func (c *catalog) plan(p *Policy, choice *openai.Choice, prefetched []string, d 
 		drop:    c.tools.Dropped(choice),
 		renders: make(map[string][]byte),
 	}
+	made.Collision = made.Collision || c.tools.HasCustom(p.VirtualName)
 	if choice.Form == openai.AllowedTools {
 		made.mode = choice.Mode
 	}

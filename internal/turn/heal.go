@@ -42,6 +42,7 @@ func (t *turn) again(ctx context.Context, resp *http.Response) bool {
 		return false
 	}
 	hidden := len(t.rounds) > 0 && t.view.Conversation != ""
+	locked := openai.FailureOf(resp.StatusCode, body).Code == "conversation_locked"
 	stateful := t.view.Conversation != "" || t.view.PreviousResponse != ""
 	open := openai.OpenCall(body)
 	unpaired, reasoning := openai.UnpairedItem(body)
@@ -51,7 +52,10 @@ func (t *turn) again(ctx context.Context, resp *http.Response) bool {
 		t.omit = append(t.omit, unpaired)
 	case unpairable && !reasoning && !slices.Contains(t.unname, unpaired):
 		t.unname = append(t.unname, unpaired)
-	case hidden && t.locked < mostLockedWaits && openai.FailureOf(resp.StatusCode, body).Code == "conversation_locked":
+	case locked && (!hidden || t.locked >= mostLockedWaits):
+		t.busy = true
+		return false
+	case locked:
 		t.locked++
 		select {
 		case <-time.After(lockedWait << t.locked):
@@ -70,11 +74,14 @@ func (t *turn) again(ctx context.Context, resp *http.Response) bool {
 	return true
 }
 
-// leftOpen reports whether a call is one of the proxy's own whose round broke off. A call that the client has left open is
-// the client's matter.
+// leftOpen reports whether a call is one of the proxy's own: its round broke off, or it stood beside calls that the client
+// answers now, and its session is forgotten. A call that the client has left open is the client's matter.
 func (t *turn) leftOpen(id string) bool {
 	if slices.ContainsFunc(t.open, func(r openai.Result) bool { return r.CallID == id }) {
 		return false // it has been answered, and that did not help
+	}
+	if !t.ask.known && t.history.continues {
+		return true
 	}
 	ctx, cancel := context.WithTimeout(t.request.Context(), storeTime)
 	defer cancel()

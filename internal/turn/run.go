@@ -208,7 +208,7 @@ func (t *turn) refused(resp *http.Response) {
 		return
 	}
 	refusable := []int{http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity}
-	if len(t.rounds) > 0 || !t.policy.FailOpen || !slices.Contains(refusable, resp.StatusCode) {
+	if len(t.rounds) > 0 || !t.policy.FailOpen || !slices.Contains(refusable, resp.StatusCode) || t.busy {
 		t.debugHeaders()
 		t.client.relay(resp)
 		return

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"slices"
 	"strings"
 
 	"tool-search-proxy/internal/openai"
@@ -54,14 +55,7 @@ func (t *turn) called(name string) string {
 	return name
 }
 
-func (t *turn) isLoaded(function int) bool {
-	for _, i := range t.loaded {
-		if i == function {
-			return true
-		}
-	}
-	return false
-}
+func (t *turn) isLoaded(function int) bool { return slices.Contains(t.loaded, function) }
 
 // isRemoved reports whether the request holds the tool, but the request itself or the operator keeps it from the model.
 func (t *turn) isRemoved(name string) bool {
@@ -96,8 +90,8 @@ func (t *turn) answerHidden(hidden []openai.Call) []openai.Result {
 			continue
 		}
 		arguments := projection.ParseArguments(call.Arguments)
-		result := projection.Answer(t.plan.index(), arguments, t.policy.MaxResults, t.policy.VirtualName, exposed,
-			len(t.plan.Deferred))
+		limit := min(t.policy.MaxResults, max(t.room()-len(load), 1))
+		result := projection.Answer(t.plan.index(), arguments, limit, t.policy.VirtualName, exposed, len(t.plan.Deferred))
 		load = append(load, result.Loaded...)
 		t.report.Searches = append(t.report.Searches, Search{
 			Round: len(t.rounds), Loaded: result.Loaded, AlreadyLoaded: len(result.AlreadyLoaded), Empty: len(result.Loaded)+
@@ -109,7 +103,7 @@ func (t *turn) answerHidden(hidden []openai.Call) []openai.Result {
 	for _, name := range load {
 		t.load(name)
 	}
-	t.trimLoaded()
+	t.trimLoaded(load...)
 	return out
 }
 

@@ -11,6 +11,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -203,6 +204,7 @@ type turn struct {
 	state   string            // x-codex-turn-state of an earlier round
 	replay  bool              // the upstream's conversation lacks the hidden rounds
 	locked  int               // waits for the upstream's conversation
+	busy    bool              // another request holds the upstream's conversation
 	open    []openai.Result   // of calls that state at the upstream holds open
 	omit    []string          // ids of reasoning that the upstream does not take alone
 	unname  []string          // ids of items that it does not take without their reasoning
@@ -225,22 +227,17 @@ func (t *turn) prepare() (openai.Reason, error) {
 		return reasonDisabled, nil
 	}
 	t.caller = t.engine.caller(t.request.Header)
-	view, err := t.dialect.View(t.body.JSON, func(rest []byte) *openai.Tools {
-		t.catalog = t.engine.catalogs.find(t.caller.credential, rest)
-		if t.catalog == nil {
-			return nil
-		}
-		return t.catalog.tools
-	})
+	view, err := t.readView()
 	switch {
 	case errors.Is(err, openai.ErrTooDeep):
 		return "", err
 	case err != nil:
 		return reasonUnparsable, nil
-	case view.Passthrough != "":
-		return view.Passthrough, nil
 	}
 	t.view = view
+	if view.Passthrough != "" {
+		return view.Passthrough, nil
+	}
 	t.report.Model = view.Model
 	t.report.BytesReceived = len(t.body.JSON)
 	t.report.Stream = view.Stream
@@ -269,6 +266,9 @@ func (t *turn) prepare() (openai.Reason, error) {
 		t.engine.warnMissing(name)
 	}
 	switch {
+	case t.plan.ForcedHidden:
+		return "", fmt.Errorf("tool_choice forces %q, which is among the tools that this proxy hides; allowed is any other tool of the request",
+			t.view.Choice.Function)
 	case t.plan.Collision:
 		t.engine.Log.Error("a tool of the request bears the name of the virtual tool: sending the full tools",
 			zap.String("name", t.policy.VirtualName))
@@ -282,6 +282,17 @@ func (t *turn) prepare() (openai.Reason, error) {
 	t.restoreLoaded()
 	t.letGo()
 	return "", nil
+}
+
+// readView finds out where things stand in the client's body.
+func (t *turn) readView() (*openai.View, error) {
+	return t.dialect.View(t.body.JSON, func(rest []byte) *openai.Tools {
+		t.catalog = t.engine.catalogs.find(t.caller.credential, rest)
+		if t.catalog == nil {
+			return nil
+		}
+		return t.catalog.tools
+	})
 }
 
 // letGo gives up the client's body before the request waits for the model, if it is large by its tools: they are remembered
@@ -305,12 +316,45 @@ func (t *turn) received() []byte {
 	return t.body.Raw
 }
 
+// restored returns the client's body with the hidden rounds of its history, nil if it does without: the request is not
+// projected, but its conversation may have been.
+func (t *turn) restored() []byte {
+	switch {
+	case t.ask != nil:
+	case t.body.Unclear != "" || !t.engine.remembers(t.request.Context()):
+		return nil
+	default:
+		t.caller = t.engine.caller(t.request.Header)
+		if t.view == nil {
+			view, err := t.readView()
+			if err != nil {
+				return nil
+			}
+			t.view = view
+		}
+		t.history = readHistory(t.view)
+		var err error
+		if t.ask, err = t.findAsk(); err != nil {
+			t.report.StoreFailed = true
+		}
+	}
+	if len(t.ask.splices) == 0 {
+		return nil
+	}
+	return t.dialect.Restore(t.view, openai.Projection{Splices: t.ask.splices, Open: t.open, Omit: t.omit, Unname: t.unname})
+}
+
 // passthrough sends the request as the client wrote it.
 func (t *turn) passthrough(reason openai.Reason) {
 	t.report.Reason, t.passed = reason, true
 	t.client.debug("X-Tool-Search-Passthrough", string(reason), t.policy.DebugHeaders)
 	in := t.request.Clone(t.request.Context())
-	body := t.received()
+	body := t.restored()
+	if body != nil {
+		in.Header.Del("Content-Encoding") // the body is decoded
+	} else {
+		body = t.received()
+	}
 	in.Body = newBody(body)
 	in.GetBody = func() (io.ReadCloser, error) { return newBody(body), nil } // for a kept connection that was just closed
 	in.ContentLength = int64(len(body))
