@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -82,7 +83,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 	})
 	a.Operators = a.recorder.Admin(telemetry.AdminOptions{
 		Ready:  map[string]func(context.Context) error{"upstream": client.Ready, "sessions": a.sessions.Ping},
-		Config: a.live.Current().Print,
+		Config: func(w io.Writer) error { return a.live.Current().Print(w) },
 	})
 	return a, nil
 }

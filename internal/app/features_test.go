@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -220,9 +221,110 @@ func TestDebugHeaders(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
+	if got, want := a.header.Get("X-Tool-Search-Bytes-After"), fmt.Sprint(len(r.want(2)[1].body)); got != want {
+		t.Errorf("Bytes-After is %s, want %s", got, want)
+	}
 	r = newRig(t, nil, okAnswer)
 	if a := r.post(chatPath, chat("", user, threeTools)); a.header.Get("X-Tool-Search-Deferred") != "" {
 		t.Errorf("without leave the headers are %v", a.header)
+	}
+}
+
+// TestHeartbeat: while a hidden round keeps a stream waiting, comments keep it alive; they change nothing of what comes.
+func TestHeartbeat(t *testing.T) {
+	const heartbeat = 4 * time.Millisecond
+	settings := []string{"server.heartbeat=" + heartbeat.String(), "skills.tool_search_debug_headers=true"}
+	late := func(a answer, delay time.Duration) answer {
+		a.delay = delay
+		return a
+	}
+	identified := searches("s1", "mail")
+	identified.body = strings.Replace(identified.body, "data:", "id: 1\ndata:", 1)
+	for name, test := range map[string]struct {
+		script []answer
+		want   []string
+		never  string
+	}{
+		"text":     {[]answer{searches("s1", "mail"), late(says("hi"), 10*heartbeat)}, []string{": waiting\n\n", `"content":"hi"`, done}, "error"},
+		"an error": {[]answer{searches("s1", "mail"), late(answer{status: 500, header: isJSON, body: `{"error":{"message":"boom"}}`}, 10*heartbeat)}, []string{": waiting\n\n", "boom"}, done},
+		"a limit": {[]answer{searches("s1", "mail"), late(answer{status: 429, header: http.Header{"Retry-After": {"7"}}, body: `{"error":{"message":"slow down"}}`}, 10*heartbeat)},
+			[]string{": waiting\n\n", "slow down Please try again in 7s."}, done},
+		"ids": {[]answer{identified, late(says("hi"), 10*heartbeat)}, []string{": waiting\n", `"content":"hi"`, done}, ": waiting\n\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newRig(t, settings, test.script...).post(chatPath, chat(`"stream":true,`, user, threeTools))
+			rest := a.body
+			for _, want := range test.want {
+				_, after, found := strings.Cut(rest, want)
+				if !found {
+					t.Errorf("%q is not in its place in %q", want, a.body)
+				}
+				rest = after
+			}
+			if strings.Contains(a.body, test.never) {
+				t.Errorf("%q is in %q", test.never, a.body)
+			}
+		})
+	}
+	// Answers of all kinds arrive in the very moment of a beat, for the race detector to see.
+	for i := range 30 {
+		second := []answer{says("hi"), okAnswer, {status: 500, header: isJSON, body: "{}"}, {header: http.Header{"Content-Type": {"text/html"}}, body: "<p>"}}[i%4]
+		a := newRig(t, settings, searches("s1", "mail"), late(second, heartbeat+time.Duration(i-15)*20*time.Microsecond)).post(chatPath, chat(`"stream":true,`, user, threeTools))
+		if strings.Contains(a.body, ": waiting") && !strings.Contains(a.body, "data: ") {
+			t.Errorf("a stream became something else: %q", a.body)
+		}
+	}
+}
+
+// TestBrokenAnswersOfPassedRequestsFail: that an answer broke off is told of requests that pass through, too.
+func TestBrokenAnswersOfPassedRequestsFail(t *testing.T) {
+	cut := says("hi")
+	cut.cut = true
+	for name, settings := range map[string][]string{"audit": {"skills.tool_search_audit=true"}, "off": {"skills.tool_search_bypass_models=m"}} {
+		r := newRig(t, settings, cut)
+		if a := r.post(chatPath, chat(`"stream":true,`, user, threeTools)); a.err == nil {
+			t.Errorf("%s: half an answer passes for a whole one", name)
+		}
+		entry := r.logged("request")
+		if entry["outcome"] != "failed" || name == "audit" && entry["answer_unread"] != true {
+			t.Errorf("%s: logged is %v", name, entry)
+		}
+	}
+}
+
+// TestFailedSendsAreRounds: what the upstream took to fail is not the proxy's own time.
+func TestFailedSendsAreRounds(t *testing.T) {
+	stalled := okAnswer
+	stalled.delay = 400 * time.Millisecond
+	r := newRig(t, []string{"upstream.header_timeout=200ms"}, stalled)
+	if a := r.post(chatPath, chat("", user, threeTools)); a.status != http.StatusGatewayTimeout {
+		t.Errorf("the client gets %d %s", a.status, a.body)
+	}
+	if entry := r.logged("request"); entry["rounds"] != int64(1) {
+		t.Errorf("logged is %v", entry)
+	}
+	w := httptest.NewRecorder()
+	r.app.Operators.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	_, rest, _ := strings.Cut(w.Body.String(), "tool_search_proxy_added_latency_seconds_sum ")
+	sum, _, _ := strings.Cut(rest, "\n")
+	if seconds, err := strconv.ParseFloat(sum, 64); err != nil || seconds > 0.15 {
+		t.Errorf("the proxy's own time is %s s", sum)
+	}
+}
+
+func TestStatusPageShowsTheConfigurationInForce(t *testing.T) {
+	r := newRig(t, nil)
+	shown := func() string {
+		w := httptest.NewRecorder()
+		r.app.Operators.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/status.json", nil))
+		return w.Body.String()
+	}
+	if strings.Contains(shown(), "tool_search_max_results = 7") {
+		t.Fatal("the value is there from the start")
+	}
+	r.app.live = liveOf(t, r, "--set", "skills.tool_search_max_results=7")
+	if got := shown(); !strings.Contains(got, "tool_search_max_results = 7") {
+		t.Errorf("the page shows %s", got)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 	"github.com/tidwall/gjson"
@@ -27,6 +28,8 @@ type answer struct {
 	body   string
 	// cut breaks the connection behind the body.
 	cut bool
+	// delay is waited for before anything is sent.
+	delay time.Duration
 	// stall, if not nil, is waited for behind the body; the request's end ends it too.
 	stall chan struct{}
 }
@@ -120,6 +123,7 @@ func (r *rig) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		a = answer{status: http.StatusTeapot, body: fmt.Sprintf("there is no answer %d in the script", n)}
 	}
 	r.mu.Unlock()
+	time.Sleep(a.delay)
 	for name, values := range a.header {
 		w.Header()[name] = values
 	}
@@ -158,6 +162,19 @@ func (r *rig) want(n int) []received {
 		r.Fatalf("the upstream got %d requests, want %d: %v", len(got), n, got)
 	}
 	return got
+}
+
+// logged waits for the log entry of a message, and returns its fields.
+func (r *rig) logged(message string) map[string]any {
+	r.Helper()
+	for range 300 { // a request is logged when its client has its answer already
+		if found := r.logs.FilterMessage(message).All(); len(found) > 0 {
+			return found[0].ContextMap()
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	r.Fatalf("nothing is logged as %q", message)
+	return nil
 }
 
 // reply is what the client got.

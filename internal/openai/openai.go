@@ -28,6 +28,9 @@ type Dialect interface {
 	Splices(v *View, rounds []Round, results [][]Result, last Round) []Splice
 }
 
+// CredentialHeaders are the headers in which clients of such APIs carry their secret.
+var CredentialHeaders = []string{"Authorization", "Api-Key", "X-Api-Key", "X-Goog-Api-Key"}
+
 // Reason says why a request cannot be projected.
 type Reason string
 

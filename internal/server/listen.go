@@ -22,10 +22,14 @@ type Listener struct {
 	Log               *zap.Logger
 }
 
-// Run serves until ctx is done, and then lets running requests finish for as long as ShutdownTimeout says. It closes l.
+// Run serves until ctx is done, and then lets running requests finish for as long as ShutdownTimeout says. Those that it cuts
+// then have a context whose cause is http.ErrServerClosed. It closes l.
 func (s Listener) Run(ctx context.Context, l net.Listener) error {
+	base, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(nil)
 	server := &http.Server{
 		Handler:           s.Handler,
+		BaseContext:       func(net.Listener) context.Context { return base },
 		ReadHeaderTimeout: s.ReadHeaderTimeout,
 		IdleTimeout:       s.IdleTimeout,
 		MaxHeaderBytes:    s.MaxHeaderBytes,
@@ -46,6 +50,7 @@ func (s Listener) Run(ctx context.Context, l net.Listener) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.Log.Warn("requests were still running at the end of the shutdown timeout and are cut",
 			zap.String("listener", s.Name), zap.Duration("shutdown_timeout", s.ShutdownTimeout))
+		cut(http.ErrServerClosed) // so that nobody takes the clients for gone
 		err = server.Close()
 	}
 	<-stopped

@@ -6,6 +6,7 @@ import (
 	"compress/flate"
 	"compress/zlib"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -498,6 +499,9 @@ func TestShutdown(t *testing.T) {
 						<-stopping
 						if !c.whole {
 							<-r.Context().Done()
+							if cause := context.Cause(r.Context()); !errors.Is(cause, http.ErrServerClosed) {
+								t.Errorf("the cut has the cause %v", cause)
+							}
 							panic(http.ErrAbortHandler)
 						}
 						_, _ = io.WriteString(w, "data: 2\n\n")

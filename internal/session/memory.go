@@ -89,9 +89,13 @@ func (m *Memory) Update(_ context.Context, key string, aliases []string, change 
 			next.Asks[i].Policy = shared.(string)
 		}
 		m.bytes.Add(size(next))
-		m.name(key, aliases)
 		return next, otter.WriteOp
 	})
+	// The session that stood here may have just expired: its aliases are forgotten before the new ones are made.
+	m.name(key, aliases)
+	if _, ok := m.cache.GetEntryQuietly(key); !ok {
+		m.forget(key) // it was given up at once
+	}
 	return stored, nil
 }
 
@@ -133,12 +137,17 @@ func (m *Memory) deleted(e otter.DeletionEvent[string, *Session]) {
 		m.expired.Add(1)
 	}
 	m.bytes.Add(-size(e.Value))
+	m.forget(e.Key)
+}
+
+// forget takes away the aliases of a session.
+func (m *Memory) forget(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, alias := range m.names[e.Key] {
-		m.unname(e.Key, alias)
+	for _, alias := range m.names[key] {
+		m.unname(key, alias)
 	}
-	delete(m.names, e.Key)
+	delete(m.names, key)
 }
 
 // Stats implements Store.

@@ -211,6 +211,20 @@ func TestMemoryBoundsBytes(t *testing.T) {
 	}
 }
 
+// TestMemoryNamesASessionAnew: a session that has expired, and comes back under its own key before anybody has swept it away,
+// is found by its new aliases.
+func TestMemoryNamesASessionAnew(t *testing.T) {
+	m := NewMemory(MemoryOptions{TTL: 50 * time.Millisecond, MaxSessions: 100, MaxBytes: 1 << 20})
+	defer m.Close()
+	for range 20 {
+		put(t, m, "key", []string{"alias"}, func(*Session) {})
+		if _, _, _, err := m.Find(t.Context(), "alias"); err != nil {
+			t.Fatalf("the session is not found by its alias: %v", err)
+		}
+		time.Sleep(60 * time.Millisecond)
+	}
+}
+
 func TestMemoryForgetsIdleSessions(t *testing.T) {
 	m := NewMemory(MemoryOptions{TTL: 300 * time.Millisecond, MaxSessions: 100, MaxBytes: 1 << 20})
 	defer m.Close()

@@ -40,7 +40,7 @@ const (
 
 // audit passes the request through untouched and reports what projection would have saved.
 func (t *turn) audit() {
-	a := &Audit{Tools: len(t.plan.render(nil, false))}
+	a := &Audit{Tools: len(t.plan.render(nil, false)), Unread: true}
 	t.report.ClientTools, t.report.Directory = t.catalog.tools.Raw, t.plan.text
 	t.report.Audit, t.report.NewAsk = a, !t.history.continues
 	copied := &copying{ResponseWriter: t.client.w}

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
+
+	"tool-search-proxy/internal/openai"
 )
 
 // caller is who sends a request, as far as it matters: sessions are found only by the credential that opened them. The
@@ -13,13 +15,10 @@ import (
 // a text whose digest is known; but nobody gets to see a credential's digest, and of a name's digest half is cut off.
 type caller struct{ credential string }
 
-// credentialHeaders are the headers in which clients carry their secret.
-var credentialHeaders = []string{"Authorization", "Api-Key", "X-Api-Key", "X-Goog-Api-Key"}
-
 func (e *Engine) caller(h http.Header) caller {
 	text := make([]byte, 0, 256)
 	text = append(text, e.secret.Load()[:]...)
-	for _, name := range credentialHeaders {
+	for _, name := range openai.CredentialHeaders {
 		for _, value := range h[name] {
 			text = append(append(append(append(text, name...), 0), value...), 0)
 		}

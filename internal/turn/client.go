@@ -28,6 +28,7 @@ type client struct {
 	written  int64
 	first    time.Time
 	beat     *time.Timer
+	beating  bool
 	deadline time.Time
 }
 
@@ -45,16 +46,18 @@ func (c *client) isOpen() bool {
 	return c.opened
 }
 
-// debug sets a header of the proxy's own, if the operator allows it.
-func (c *client) debug(name, value string, allowed bool) {
-	if allowed {
-		c.w.Header().Set(name, value)
-	}
+// head sets the headers of the upstream's response, and those that further adds, while nothing is out yet. Hop-by-hop
+// headers were dropped when it came in; length and encoding are the body's as it was then.
+func (c *client) head(h http.Header, further func(http.Header)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.headLocked(h, further)
 }
 
-// head sets the headers of the upstream's response. Hop-by-hop headers were dropped when it came in; length and encoding
-// are the body's as it was then.
-func (c *client) head(h http.Header) {
+func (c *client) headLocked(h http.Header, further func(http.Header)) {
+	if c.opened {
+		return
+	}
 	for name, values := range h {
 		switch name {
 		case "Content-Length", "Content-Encoding":
@@ -62,6 +65,7 @@ func (c *client) head(h http.Header) {
 			c.w.Header()[name] = values
 		}
 	}
+	further(c.w.Header())
 }
 
 // openStream sends status and headers of a stream of events.
@@ -143,10 +147,10 @@ func (c *client) end(raw []byte) {
 }
 
 // relay passes a response of the upstream on as it is.
-func (c *client) relay(resp *http.Response) {
+func (c *client) relay(resp *http.Response, further func(http.Header)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.head(resp.Header)
+	c.headLocked(resp.Header, further)
 	if resp.ContentLength >= 0 {
 		c.w.Header().Set("Content-Length", strconv.FormatInt(resp.ContentLength, 10))
 	}
@@ -235,6 +239,7 @@ func (c *client) beatOn() {
 	if c.heartbeat <= 0 {
 		return
 	}
+	c.beating = true
 	if c.beat != nil {
 		c.beat.Reset(c.heartbeat)
 		return
@@ -242,7 +247,7 @@ func (c *client) beatOn() {
 	c.beat = time.AfterFunc(c.heartbeat, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.beat == nil || c.err != nil {
+		if !c.beating || c.err != nil {
 			return
 		}
 		c.openStreamLocked(http.StatusOK)
@@ -251,21 +256,13 @@ func (c *client) beatOn() {
 	})
 }
 
-// beatOff stops the heartbeat.
+// beatOff stops the heartbeat: from now on nothing is written beside the engine.
 func (c *client) beatOff() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.beating = false
 	if c.beat != nil {
 		c.beat.Stop()
-	}
-}
-
-func (c *client) close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.beat != nil {
-		c.beat.Stop()
-		c.beat = nil
 	}
 }
 

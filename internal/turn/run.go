@@ -75,16 +75,20 @@ func (t *turn) bounded() bool {
 func (t *turn) round(final bool) (done bool) {
 	ctx, cancel := context.WithCancel(t.request.Context())
 	defer cancel()
-	started := time.Now()
-	note := RoundReport{Start: started}
+	t.report.Rounds = append(t.report.Rounds, RoundReport{Start: time.Now()})
+	note := &t.report.Rounds[len(t.report.Rounds)-1]
+	defer func() { note.Duration = time.Since(note.Start) }()
 	if len(t.rounds) > 0 && t.view.Stream {
 		t.client.beatOn()
-		defer t.client.beatOff()
 	}
-	resp, err := t.send(ctx, final, &note)
+	resp, err := t.send(ctx, final, note)
 	for err == nil && t.again(ctx, resp) {
 		_ = resp.Body.Close()
-		resp, err = t.send(ctx, final, &note)
+		resp, err = t.send(ctx, final, note)
+	}
+	streamed := err == nil && resp.StatusCode >= 200 && resp.StatusCode <= 299 && isEventStream(resp.Header)
+	if !streamed {
+		t.client.beatOff()
 	}
 	if err != nil {
 		t.fail(http.StatusBadGateway, fmt.Errorf("the upstream did not answer: %w", err))
@@ -92,10 +96,6 @@ func (t *turn) round(final bool) (done bool) {
 	}
 	defer resp.Body.Close()
 	note.Status = resp.StatusCode
-	defer func() {
-		note.Duration = time.Since(started)
-		t.report.Rounds = append(t.report.Rounds, note)
-	}()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		t.refused(resp)
 		return true
@@ -105,10 +105,10 @@ func (t *turn) round(final bool) (done bool) {
 	}
 	t.answer.Begin(names{t, final})
 	var round openai.Round
-	streamed := isEventStream(resp.Header)
 	switch {
 	case streamed:
-		round, err = t.readStream(cancel, resp, &note, started)
+		round, err = t.readStream(cancel, resp, note)
+		t.client.beatOff()
 	case t.client.isOpen() || !isJSON(resp.Header):
 		// Not an answer in the dialect: pages of gateways, mostly.
 		t.unexpected(resp)
@@ -121,7 +121,7 @@ func (t *turn) round(final bool) (done bool) {
 		t.fail(http.StatusBadGateway, err)
 		return true
 	}
-	return t.decide(resp, round, final, streamed, &note)
+	return t.decide(resp, round, final, streamed, note)
 }
 
 // decide looks at a round that has been read: the next one follows, or the answer is complete.
@@ -209,8 +209,7 @@ func (t *turn) refused(resp *http.Response) {
 	}
 	refusable := []int{http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity}
 	if len(t.rounds) > 0 || !t.policy.FailOpen || !slices.Contains(refusable, resp.StatusCode) || t.busy {
-		t.debugHeaders()
-		t.client.relay(resp)
+		t.client.relay(resp, t.debugHeaders)
 		return
 	}
 	_ = resp.Body.Close()
@@ -232,8 +231,7 @@ func (t *turn) unexpected(resp *http.Response) {
 			resp.Header.Get("Content-Type")))
 		return
 	}
-	t.debugHeaders()
-	t.client.relay(resp)
+	t.client.relay(resp, t.debugHeaders)
 }
 
 // fail tells the client that the answer cannot be completed: by status while nothing is out, in-band afterwards.
@@ -260,8 +258,7 @@ func (t *turn) fail(status int, err error) {
 func (t *turn) failInBand(resp *http.Response, f openai.Failure, streamed bool) {
 	t.report.Failed = "upstream_in_band"
 	if !t.client.isOpen() {
-		t.client.head(resp.Header)
-		t.debugHeaders()
+		t.client.head(resp.Header, t.debugHeaders)
 		if !streamed {
 			t.client.whole(resp.StatusCode, t.answer.Body())
 			return
@@ -272,8 +269,7 @@ func (t *turn) failInBand(resp *http.Response, f openai.Failure, streamed bool) 
 }
 
 // readStream feeds a streamed round to the answer and gives the client what it may see, as it comes.
-func (t *turn) readStream(cancel context.CancelFunc, resp *http.Response, note *RoundReport,
-	started time.Time) (openai.Round, error) {
+func (t *turn) readStream(cancel context.CancelFunc, resp *http.Response, note *RoundReport) (openai.Round, error) {
 	reader := openai.NewEventReader(resp.Body, int(t.engine.MaxEventBytes))
 	next := func() (openai.Event, error) {
 		if t.answer.Progress() == openai.Ending {
@@ -292,7 +288,7 @@ func (t *turn) readStream(cancel context.CancelFunc, resp *http.Response, note *
 			return t.answer.End(), readError(err)
 		}
 		if note.FirstEvent == 0 {
-			note.FirstEvent = time.Since(started)
+			note.FirstEvent = time.Since(note.Start)
 		}
 		if ev.HasID {
 			t.client.noteID()
@@ -307,7 +303,7 @@ func (t *turn) readStream(cancel context.CancelFunc, resp *http.Response, note *
 		}
 		if len(out) > 0 {
 			if !open {
-				t.openWith(resp)
+				t.client.head(resp.Header, t.debugHeaders)
 				open = true
 			}
 			if err := t.client.events(out); err != nil {
@@ -317,18 +313,10 @@ func (t *turn) readStream(cancel context.CancelFunc, resp *http.Response, note *
 		}
 	}
 	if len(out) > 0 {
-		t.openWith(resp)
+		t.client.head(resp.Header, t.debugHeaders)
 		_ = t.client.events(out)
 	}
 	return t.answer.End(), nil
-}
-
-// openWith sets the headers of the round whose bytes the client gets first.
-func (t *turn) openWith(resp *http.Response) {
-	if !t.client.isOpen() {
-		t.client.head(resp.Header)
-		t.debugHeaders()
-	}
 }
 
 // readError says what broke a round.
@@ -377,31 +365,26 @@ func (t *turn) deliver(resp *http.Response, round openai.Round, streamed bool) {
 		}
 	}
 	if streamed {
-		t.openWith(resp)
+		t.client.head(resp.Header, t.debugHeaders)
 		t.client.openStream(resp.StatusCode)
 		t.client.end(t.answer.Finish(nil))
 		return
 	}
-	t.client.head(resp.Header)
-	t.debugHeaders()
+	t.client.head(resp.Header, t.debugHeaders)
 	t.client.whole(resp.StatusCode, t.answer.Body())
 }
 
 // debugHeaders tells what the projection did, if the operator allows it.
-func (t *turn) debugHeaders() {
+func (t *turn) debugHeaders(h http.Header) {
 	if !t.policy.DebugHeaders {
 		return
 	}
-	set := func(name string, n int) { t.client.debug("X-Tool-Search-"+name, strconv.Itoa(n), true) }
-	sent := 0
-	if n := len(t.report.Rounds); n > 0 {
-		sent = t.report.Rounds[n-1].Sent
-	}
+	set := func(name string, n int) { h.Set("X-Tool-Search-"+name, strconv.Itoa(n)) }
 	set("Deferred", len(t.plan.Deferred))
 	set("Loaded", len(t.loaded))
 	set("Hidden-Rounds", len(t.rounds))
 	set("Bytes-Before", t.report.BytesReceived)
-	set("Bytes-After", sent)
+	set("Bytes-After", t.report.Rounds[len(t.report.Rounds)-1].Sent)
 }
 
 // notify tells of the round's calls: equal ones are told once, with their count.

@@ -139,11 +139,19 @@ func (e *Engine) Serve(w http.ResponseWriter, r *http.Request, d openai.Dialect,
 	t := &turn{engine: e, dialect: d, request: r, body: b, report: report, policy: e.Policy()}
 	t.client = newClient(w, e.Heartbeat)
 	defer func() {
-		t.client.close()
+		t.client.beatOff()
 		report.End = time.Now()
 		report.Status = t.client.status
-		// A client may hang up as soon as it has everything.
-		report.ClientGone = r.Context().Err() != nil && !t.client.finished
+		if !t.client.finished { // a client may hang up as soon as it has everything
+			switch {
+			case errors.Is(context.Cause(r.Context()), http.ErrServerClosed):
+				report.Failed = "shutdown"
+			case r.Context().Err() != nil:
+				report.ClientGone = true
+			case t.passed:
+				report.Failed = "upstream" // its answer broke off
+			}
+		}
 		e.Observe(report)
 		if !t.passed {
 			t.body.release()
@@ -347,7 +355,9 @@ func (t *turn) restored() []byte {
 // passthrough sends the request as the client wrote it.
 func (t *turn) passthrough(reason openai.Reason) {
 	t.report.Reason, t.passed = reason, true
-	t.client.debug("X-Tool-Search-Passthrough", string(reason), t.policy.DebugHeaders)
+	if t.policy.DebugHeaders {
+		t.client.w.Header().Set("X-Tool-Search-Passthrough", string(reason))
+	}
 	in := t.request.Clone(t.request.Context())
 	body := t.restored()
 	if body != nil {

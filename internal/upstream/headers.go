@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/textproto"
 	"strings"
+
+	"tool-search-proxy/internal/openai"
 )
 
 // hopByHop are the headers that concern one connection only (RFC 9110, 7.6.1), and those that no proxy should pass on.
@@ -46,15 +48,12 @@ func (c *Client) header(in http.Header) http.Header {
 	return h
 }
 
-// credentials are the headers that carry a client's own credentials.
-var credentials = []string{"Authorization", "Api-Key", "X-Api-Key"}
-
 // authorize adds the operator's key where the client sends no credentials.
 func (c *Client) authorize(h http.Header) {
 	if c.options.APIKey == "" {
 		return
 	}
-	for _, name := range credentials {
+	for _, name := range openai.CredentialHeaders {
 		if h.Get(name) != "" {
 			return
 		}

@@ -178,6 +178,7 @@ func TestAPIKey(t *testing.T) {
 		{"bearer", "Authorization", "Bearer own", "Bearer own"},
 		{"azure", "Api-Key", "own", ""},
 		{"x-api-key", "X-Api-Key", "own", ""},
+		{"google", "X-Goog-Api-Key", "own", ""},
 		{"empty", "Authorization", "", "Bearer operator"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
