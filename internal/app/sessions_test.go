@@ -368,3 +368,80 @@ func TestCustomToolOfTheVirtualName(t *testing.T) {
 		t.Errorf("the upstream gets %s", got)
 	}
 }
+
+// TestTheVirtualToolStaysHidden calls it in ways that nobody asked for.
+func TestTheVirtualToolStaysHidden(t *testing.T) {
+	custom := `{"id":"s1","type":"custom","custom":{"name":"tool_search","input":"mail"}}`
+	for name, first := range map[string]answer{
+		"whole":    message(turnOf(custom), "tool_calls"),
+		"streamed": sse(delta(`{"tool_calls":[{"index":0,`+custom[1:]+`]}`), finish("tool_calls"), done),
+	} {
+		r := newRig(t, nil, first, okAnswer)
+		extra := ""
+		if name == "streamed" {
+			extra = `"stream":true,`
+		}
+		a := r.post(chatPath, chat(extra, user, threeTools))
+		if r.want(2); strings.Contains(a.body, `"s1"`) || !strings.Contains(a.body, `"ok"`) {
+			t.Errorf("%s: the client gets %s", name, a.body)
+		}
+	}
+	// A text is no call where the client wants none.
+	for _, text := range []string{`{\"name\":\"read_file\",\"arguments\":{}}`, `{\"name\":\"tool_search\",\"arguments\":{\"query\":\"mail\"}}`} {
+		a := answer{header: isJSON, body: message(`{"role":"assistant","content":"`+text+`"}`, "stop").body}
+		r := newRig(t, []string{"skills.tool_search_text_calls=true"}, a)
+		if got := r.post(chatPath, chat(`"tool_choice":"none",`, user, threeTools)); got.body != a.body {
+			t.Errorf("the client gets %s", got.body)
+		}
+	}
+}
+
+// TestEncodedNamesStayApart encodes names where something bears the encoded one already.
+func TestEncodedNamesStayApart(t *testing.T) {
+	for separator, tools := range map[string]string{
+		"_":   "[" + function("tool.search") + "," + function("get_weather") + "]",
+		"-_-": "[" + function("a.b") + `,{"type":"custom","custom":{"name":"a-_-b"}},` + function("get_weather") + "]",
+	} {
+		r := newRig(t, []string{"skills.tool_name_dot_separator=" + separator, "skills.tool_search_always_loaded=*.*"}, okAnswer)
+		r.post(chatPath, chat("", user, tools))
+		q := r.want(1)[0]
+		seen := map[string]bool{}
+		for _, tool := range q.get("tools").Array() {
+			name := tool.Get("function.name").String() + tool.Get("custom.name").String()
+			if seen[name] {
+				t.Errorf("two tools are named %s: %s", name, q.body)
+			}
+			seen[name] = true
+		}
+	}
+	// The history's results name their tool as its calls do.
+	r := newRig(t, []string{"skills.tool_name_dot_separator=-_-"}, okAnswer)
+	r.post(chatPath, chat("", user+","+turnOf(call("c1", "a.b", "{}"))+`,{"role":"tool","tool_call_id":"c1","name":"a.b","content":"1"}`, "["+function("a.b")+","+function("get_weather")+"]"))
+	if q := r.want(1)[0]; strings.Contains(q.get("messages").Raw, `"a.b"`) {
+		t.Errorf("the upstream gets %s", q.get("messages").Raw)
+	}
+}
+
+// TestLogprobsAreJoined keeps the logprobs of all the text that a whole answer joins.
+func TestLogprobsAreJoined(t *testing.T) {
+	with := func(m, logprobs string) answer {
+		a := message(m, "stop")
+		a.body = strings.Replace(a.body, `"finish_reason"`, `"logprobs":`+logprobs+`,"finish_reason"`, 1)
+		return a
+	}
+	speaks := `{"role":"assistant","content":"Let ","tool_calls":[` + call("s1", "tool_search", `{"query":"mail"}`) + `]}`
+	r := newRig(t, nil, with(speaks, `{"content":[{"token":"Let "}],"refusal":null}`), with(`{"role":"assistant","content":"me"}`, `{"content":[{"token":"me"}],"refusal":null}`))
+	a := r.post(chatPath, chat(`"logprobs":true,`, user, threeTools))
+	if got := a.get("choices.0.logprobs").Raw; got != `{"content":[{"token":"Let "},{"token":"me"}],"refusal":null}` {
+		t.Errorf("the logprobs are %s of %s", got, a.body)
+	}
+}
+
+// TestNoticesOfSilentSearchesComeWithTheStream: nothing is out when the search is told of.
+func TestNoticesOfSilentSearchesComeWithTheStream(t *testing.T) {
+	r := newRig(t, []string{"easter_egg.agent_call_message_enabled=all", "easter_egg.agent_call_message_delivery=sse"}, searches("s1", "mail"), says("hi"))
+	a := r.post(chatPath, chat(`"stream":true,`, user, threeTools))
+	if !strings.HasPrefix(a.body, ": tool_search") || !strings.Contains(a.body, `"hi"`) {
+		t.Errorf("the client gets %s", a.body)
+	}
+}

@@ -177,7 +177,7 @@ func isJSONFormat(b []byte, format Range) bool {
 }
 
 func chatItem(b []byte, start int) (Item, int) {
-	var role, callID, calls Range
+	var role, callID, calls, name Range
 	item := Item{}
 	end := eachMember(b, start, func(key []byte, _, start int) int {
 		end := skipValue(b, start)
@@ -189,6 +189,8 @@ func chatItem(b []byte, start int) (Item, int) {
 			item.Content = value
 		case "tool_call_id":
 			callID = value
+		case "name":
+			name = value
 		case "tool_calls":
 			calls = value
 		}
@@ -204,7 +206,7 @@ func chatItem(b []byte, start int) (Item, int) {
 	item.Kind = roleKind(text(b, role))
 	switch item.Kind {
 	case KindResult:
-		item.ResultOf = text(b, callID)
+		item.ResultOf, item.nameAt = text(b, callID), name
 	case KindAssistant:
 		if startsWith(b, calls, '[') {
 			for _, at := range elements(b, calls.Start) {
@@ -404,12 +406,18 @@ func joinString(edits []Edit, at Range, addition []byte) []Edit {
 // renameEdits encodes the names of tools in the client's history and in tool_choice.
 func (v *View) renameEdits(encode func(string) string) []Edit {
 	var edits []Edit
+	rename := func(at Range, name string) {
+		if encoded := encode(name); !at.Absent() && encoded != name {
+			edits = append(edits, Edit{at, AppendString(nil, encoded)})
+		}
+	}
 	for _, item := range v.Items {
+		if !item.nameAt.Absent() {
+			rename(item.nameAt, text(v.Body, item.nameAt))
+		}
 		for _, c := range item.Calls {
-			if c.function && !c.nameAt.Absent() {
-				if name := encode(c.Name); name != c.Name {
-					edits = append(edits, Edit{c.nameAt, AppendString(nil, name)})
-				}
+			if c.function {
+				rename(c.nameAt, c.Name)
 			}
 		}
 	}
@@ -419,8 +427,8 @@ func (v *View) renameEdits(encode func(string) string) []Edit {
 			at = inner
 		}
 		nameAt, group := find(v.Body, at.Start, "name"), find(v.Body, at.Start, "namespace")
-		if name := encode(v.Choice.Function); name != v.Choice.Function && !nameAt.Absent() && group.Absent() {
-			edits = append(edits, Edit{nameAt, AppendString(nil, name)})
+		if group.Absent() {
+			rename(nameAt, v.Choice.Function)
 		}
 	}
 	return edits

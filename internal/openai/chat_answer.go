@@ -27,6 +27,7 @@ type chatAnswer struct {
 	usages   [][]byte
 	usageOwn []byte   // the last chunk that held nothing but a usage
 	messages [][]byte // raw messages of whole answers
+	logprobs merged   // of whole answers: what stands beside the texts of messages
 }
 
 // chatRound is what is known of the running round.
@@ -87,6 +88,9 @@ func (a *chatAnswer) Begin(names Names) {
 				message = applyEdits(nil, message, []Edit{{content, []byte("null")}}) // calls are no text
 			}
 			a.messages = append(a.messages, message)
+			if startsWith(r.whole, r.at.logprobs, '{') {
+				a.logprobs.addAll(r.whole, r.at.logprobs)
+			}
 		}
 	}
 	if !a.opened {
@@ -717,7 +721,13 @@ func (a *chatAnswer) settle(call *chatStreamCall) {
 		return
 	}
 	call.settled = true
-	if name := a.canonical(call.name); !call.custom {
+	switch name := a.canonical(call.name); {
+	case call.custom:
+		// Some models call the virtual tool so; it is never the client's.
+		if class := a.names.Classify(name); class == Virtual {
+			call.class = class
+		}
+	default:
 		call.class = a.names.Classify(name)
 		if name == bundleName && a.mayBeBundle(name) {
 			if call.bundle = a.readBundle(call); call.bundle != nil {
@@ -788,7 +798,7 @@ func (a *chatAnswer) visibleEntry(call *chatStreamCall, b []byte, at Range) []by
 }
 
 // wholeRanges says where things stand in a whole answer.
-type wholeRanges struct{ choice, reason, message, usage, err Range }
+type wholeRanges struct{ choice, reason, message, logprobs, usage, err Range }
 
 // read finds the parts of a body; what is not there, or not of its kind, stays absent.
 func (w *wholeRanges) read(b []byte) {
@@ -814,6 +824,8 @@ func (w *wholeRanges) read(b []byte) {
 			w.reason = value
 		case "message":
 			w.message = value
+		case "logprobs":
+			w.logprobs = value
 		}
 	})
 	if !startsWith(b, w.message, '{') {
@@ -1123,6 +1135,17 @@ func (a *chatAnswer) Body() []byte {
 		} else {
 			with := append(AppendString([]byte(`"finish_reason":`), reason), ',')
 			edits = append(edits, insert(r.at.choice.Start+1, with))
+		}
+	}
+	if len(a.logprobs.members) > 0 && !a.view.JSONFormat {
+		if startsWith(r.whole, r.at.logprobs, '{') {
+			a.logprobs.addAll(r.whole, r.at.logprobs)
+		}
+		joined := append(a.logprobs.appendMembers([]byte{'{'}, nil), '}')
+		if !r.at.logprobs.Absent() {
+			edits = append(edits, Edit{r.at.logprobs, joined})
+		} else {
+			edits = append(edits, insert(r.at.choice.Start+1, append(append([]byte(`"logprobs":`), joined...), ',')))
 		}
 	}
 	if usage := sumUsage(r.usage, a.usages, a.rounds, a.options); usage != nil {

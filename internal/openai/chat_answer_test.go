@@ -682,10 +682,10 @@ func TestChatWhole(t *testing.T) {
 			string(chatBody("c1", `{"role":"assistant","content":"a <&>","refusal":null,"annotations":[]}`, `"stop"`,
 				usageOf("1"))), ""},
 		{"visible calls as they came", [][]byte{chatBody("c1", `{"role":"assistant","content":null,`+
-			`"tool_calls":[`+read+`,{"id":"x","type":"custom","custom":{"name":"tool_search","input":"a"}}]}`,
+			`"tool_calls":[`+read+`,{"id":"x","type":"custom","custom":{"name":"patch","input":"a"}}]}`,
 			`"stop"`, "null")},
 			string(chatBody("c1", `{"role":"assistant","content":null,"tool_calls":[`+read+`,{"id":"x",`+
-				`"type":"custom","custom":{"name":"tool_search","input":"a"}}]}`, `"stop"`, "null")), ""},
+				`"type":"custom","custom":{"name":"patch","input":"a"}}]}`, `"stop"`, "null")), ""},
 		{"PC-095 a hidden round goes back as it came", [][]byte{
 			chatBody("c1", `{"role":"assistant","content":null,"refusal":null,"x":[1.0],"tool_calls":[`+search+`]}`,
 				`"tool_calls"`, usageOf("1")),

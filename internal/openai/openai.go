@@ -94,6 +94,7 @@ func (v *View) Slim(tools *Tools) {
 		item := &items[i]
 		move(&item.Range)
 		move(&item.Content)
+		move(&item.nameAt)
 		item.Calls = slices.Clone(item.Calls)
 		for k := range item.Calls {
 			move(&item.Calls[k].ArgumentsAt)
@@ -137,6 +138,8 @@ type Item struct {
 	Calls []Call
 	// Content is the range of the message's content.
 	Content Range
+
+	nameAt Range // Chat: where a result names its tool
 }
 
 // Call is a function call, in the client's history or in an answer of the upstream.

@@ -401,9 +401,15 @@ func (t *Tools) Forced(c *Choice) string {
 	return c.Function
 }
 
-// HasCustom reports whether a tool that is called by name, but is no function, bears this one.
-func (t *Tools) HasCustom(name string) bool {
-	return slices.Contains(t.others, AllowedTool{"custom", name})
+// CustomNames returns the names of the tools that are called by name, but are no functions.
+func (t *Tools) CustomNames() []string {
+	var names []string
+	for _, tool := range t.others {
+		if tool.Type == "custom" {
+			names = append(names, tool.Label)
+		}
+	}
+	return names
 }
 
 // Detach gives the tools a copy of their own bytes, so that they can outlive the request.

@@ -9,6 +9,8 @@ import (
 type Request struct {
 	// Names are the canonical names of the request's function tools, in its order.
 	Names []string
+	// Others are the names of its tools that are no functions.
+	Others []string
 	// Allows reports whether the request leaves a tool to the model; nil allows all.
 	Allows func(name string) bool
 	// Forced is the tool that the request forces the model to call, "" for none.
@@ -49,6 +51,7 @@ func (p *Policy) Plan(r Request) *Plan {
 		Names:       r.Names,
 		Removed:     make([]bool, len(r.Names)),
 		Keep:        make([]bool, len(r.Names)),
+		Collision:   slices.Contains(r.Others, p.VirtualName),
 		virtualName: p.VirtualName,
 		functions:   make(map[string]int, len(r.Names)),
 	}
@@ -80,7 +83,7 @@ func (p *Policy) Plan(r Request) *Plan {
 	slices.SortFunc(plan.Deferred, compareNames)
 	plan.Deferred = slices.Compact(plan.Deferred)
 	plan.hidden = newSortedNames(append([]string{p.VirtualName}, plan.Deferred...))
-	plan.encodeNames(p.DotSeparator)
+	plan.encodeNames(p.DotSeparator, r.Others)
 	return plan
 }
 
@@ -121,14 +124,14 @@ func (s sortedNames) hasLonger(prefix string) bool {
 
 // encodeNames prepares the names of tools with dots for upstreams that refuse dots. A tool whose encoded name another tool
 // bears, or whose name holds the separator already, stays as it is: never two tools of one name.
-func (p *Plan) encodeNames(separator string) {
+func (p *Plan) encodeNames(separator string, others []string) {
 	if separator == "" {
 		return
 	}
 	p.separator = separator
 	p.encoded, p.decoded = make(map[string]string), make(map[string]string)
 	taken := map[string]bool{p.virtualName: true}
-	for _, name := range p.Names {
+	for _, name := range slices.Concat(p.Names, others) {
 		taken[name] = true
 	}
 	for _, name := range p.Names {

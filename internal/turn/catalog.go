@@ -54,7 +54,7 @@ func (c *catalog) plan(p *Policy, choice *openai.Choice, prefetched []string, d 
 	for i := range c.tools.Functions {
 		names[i] = c.tools.Functions[i].Name
 	}
-	request := projection.Request{Names: names, Prefetched: prefetched}
+	request := projection.Request{Names: names, Others: c.tools.CustomNames(), Prefetched: prefetched}
 	if choice.Form == openai.AllowedTools {
 		request.Allows = choice.Allows
 	}
@@ -66,7 +66,6 @@ func (c *catalog) plan(p *Policy, choice *openai.Choice, prefetched []string, d 
 		drop:    c.tools.Dropped(choice),
 		renders: make(map[string][]byte),
 	}
-	made.Collision = made.Collision || c.tools.HasCustom(p.VirtualName)
 	if choice.Form == openai.AllowedTools {
 		made.mode = choice.Mode
 	}

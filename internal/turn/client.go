@@ -29,6 +29,7 @@ type client struct {
 	first    time.Time
 	beat     *time.Timer
 	beating  bool
+	front    []byte // comments that the stream will begin with
 	deadline time.Time
 }
 
@@ -91,6 +92,9 @@ func (c *client) openStreamLocked(status int) {
 	}
 	c.opened, c.streamed, c.status = true, true, status
 	c.w.WriteHeader(status)
+	if len(c.front) > 0 {
+		_ = c.writeLocked(c.front)
+	}
 }
 
 // events writes whole events of a stream and flushes them, in one write.
@@ -284,11 +288,13 @@ func (c *client) noteID() {
 	c.hasID = true
 }
 
-// say puts a comment into a running stream; while nothing is out yet, nothing is said.
+// say puts a comment into a stream, at its front while nothing is out yet.
 func (c *client) say(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.opened && c.streamed {
+	if !c.opened {
+		c.front = append(c.front, c.comment(text)...)
+	} else if c.streamed {
 		_ = c.writeLocked(c.comment(text))
 	}
 }

@@ -44,7 +44,7 @@ func (t *turn) run() {
 
 func (t *turn) answerOptions() openai.AnswerOptions {
 	o := openai.AnswerOptions{
-		BilledUsage: t.policy.BilledUsage, UsageDetails: t.policy.UsageDetails, TextCalls: t.policy.TextCalls,
+		BilledUsage: t.policy.BilledUsage, UsageDetails: t.policy.UsageDetails, TextCalls: t.policy.TextCalls && t.view.Choice.Form != openai.ChoiceNone,
 		KeepResponseID: t.policy.KeepResponseID,
 		Known: func(name string) bool {
 			_, ok := t.plan.Function(name)
