@@ -3,6 +3,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -31,8 +32,9 @@ type App struct {
 	recorder *telemetry.Recorder
 	engine   *turn.Engine
 	policies policies
-	// secretless, if not nil, is a store that was away when it should have told the secret that replicas share.
-	secretless *session.Redis
+	// shared, if not nil, is the store that holds the secret which replicas share; secret is the one in use.
+	shared *session.Redis
+	secret []byte
 
 	// Clients answers clients, Operators answers operators.
 	Clients, Operators http.Handler
@@ -106,39 +108,47 @@ func (a *App) openSessions(ctx context.Context, c *config.Config) ([]byte, error
 	}
 	a.sessions = store
 	if len(secret) == 0 {
-		if secret, err = store.Secret(ctx); err != nil {
+		a.shared, a.secret = store, []byte(rand.Text())
+		if secret, err = store.Secret(ctx, a.secret); err != nil {
 			a.log.Error("the session store is away: until it is back, sessions are rebuilt from the transcript", zap.Error(err))
-			a.secretless = store
-			secret = []byte(rand.Text())
+			secret = a.secret
 		}
+		a.secret = secret
 	}
 	return secret, nil
 }
 
-// secretRetry is the time between two tries to get the secret that replicas share.
-const secretRetry = 2 * time.Second
+// secretCheck is the time between two looks at the secret that replicas share.
+const secretCheck = 2 * time.Second
 
-// awaitSecret gets the secret that replicas share from a store that was away at the start.
-func (a *App) awaitSecret(ctx context.Context) {
+// shareSecret keeps the secret of all replicas the same: a store that was away at the start tells its own, and one that has lost
+// it is given it again.
+func (a *App) shareSecret(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(secretRetry):
-		}
-		if secret, err := a.secretless.Secret(ctx); err == nil {
-			a.engine.UseSecret(secret)
-			a.log.Info("the session store is back")
-			return
+		case <-time.After(secretCheck):
+			a.checkSecret(ctx)
 		}
 	}
 }
 
+func (a *App) checkSecret(ctx context.Context) {
+	secret, err := a.shared.Secret(ctx, a.secret)
+	if err != nil || bytes.Equal(secret, a.secret) {
+		return
+	}
+	a.secret = secret
+	a.engine.UseSecret(secret)
+	a.log.Info("the session store has told another secret: sessions are found under it from now on")
+}
+
 // Close releases everything.
 func (a *App) Close() error {
-	err := errors.Join(a.recorder.Close(), a.sessions.Close())
+	a.recorder.Close()
 	a.upstream.Close()
-	return err
+	return a.sessions.Close()
 }
 
 // Run listens for clients and operators until ctx is done, and watches the configuration. Running requests may finish.
@@ -151,8 +161,8 @@ func (a *App) Run(ctx context.Context) error {
 		return err
 	}
 	parts := []func() error{func() error { return a.live.Watch(ctx) }}
-	if a.secretless != nil {
-		parts = append(parts, func() error { a.awaitSecret(ctx); return nil })
+	if a.shared != nil {
+		parts = append(parts, func() error { a.shareSecret(ctx); return nil })
 	}
 	if c.Admin.Listen != "" {
 		operators, err := listen(ctx, "admin.listen", c.Admin.Listen)

@@ -636,6 +636,7 @@ func TestFaultsGiveTheClientATruth(t *testing.T) {
 		stream  bool
 		want    func(a reply) bool
 	}{
+		"another protocol":        {[]answer{{status: http.StatusSwitchingProtocols}}, true, func(a reply) bool { return a.status == 502 }},
 		"HTML with 200":           {[]answer{{header: page, body: "<html>login</html>"}}, true, func(a reply) bool { return a.body == "<html>login</html>" }},
 		"HTML in round two":       {[]answer{searches("s1", "mail"), {header: page, body: "<html>"}}, true, func(a reply) bool { return strings.Contains(a.body, "<html>") || a.status >= 500 }},
 		"error as first event":    {[]answer{sse(`{"error":{"message":"boom","type":"server_error"}}`)}, true, func(a reply) bool { return strings.Contains(a.body, "boom") && !strings.Contains(a.body, done) }},
@@ -764,12 +765,35 @@ func TestRedisAwayAtTheStart(t *testing.T) {
 	if err := redis.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	first.app.awaitSecret(t.Context())
+	first.app.checkSecret(t.Context())
 	second := newRig(t, settings, okAnswer)
 	first.post(chatPath, chat("", user, threeTools))
 	second.post(chatPath, chat("", user+","+results("w1", "send_mail"), threeTools))
 	if q := second.want(1)[0]; !strings.Contains(q.body, `"s1"`) {
 		t.Errorf("the other replica knows nothing of the hidden round: %s", q.body)
+	}
+}
+
+// TestALostSecretIsGivenAgain: a store that forgets everything, the replicas' secret included, is told it by those that run.
+func TestALostSecretIsGivenAgain(t *testing.T) {
+	redis := miniredis.RunT(t)
+	settings := []string{"session.store=redis", "session.redis_url=redis://" + redis.Addr()}
+	first := newRig(t, settings, loads("s1", "send_mail"), message(turnOf(call("w1", "send_mail", "{}")), "tool_calls"))
+	redis.FlushAll()
+	first.app.checkSecret(t.Context())
+	second := newRig(t, settings, okAnswer)
+	first.post(chatPath, chat("", user, threeTools))
+	second.post(chatPath, chat("", user+","+results("w1", "send_mail"), threeTools))
+	if q := second.want(1)[0]; !strings.Contains(q.body, `"s1"`) {
+		t.Errorf("the other replica knows nothing of the hidden round: %s", q.body)
+	}
+}
+
+func TestLongModelNamesAreCutInTheLog(t *testing.T) {
+	r := newRig(t, nil, okAnswer)
+	r.post(chatPath, strings.Replace(chat("", user, threeTools), `"model":"m"`, `"model":"`+strings.Repeat("m", 5000)+`"`, 1))
+	if got := r.logged("request")["model"].(string); len(got) != 200 {
+		t.Errorf("%d bytes are logged", len(got))
 	}
 }
 

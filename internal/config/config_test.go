@@ -237,9 +237,30 @@ func TestMisspeltVariablesAreNamed(t *testing.T) {
 	}
 }
 
+// TestSecretsAreTrimmed: a secret that was read from a file ends with a line break.
+func TestSecretsAreTrimmed(t *testing.T) {
+	t.Setenv("UPSTREAM_API_KEY", "sk-1\n")
+	if c, err := load(t, ""); err != nil || c.Upstream.APIKey != "sk-1" {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	t.Setenv("UPSTREAM_API_KEY", "sk-1\r\nX: y")
+	if _, err := load(t, ""); err == nil || !strings.Contains(err.Error(), "UPSTREAM_API_KEY") || strings.Contains(err.Error(), "sk-1") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestRedisURLsAreRead as the store will read them.
+func TestRedisURLsAreRead(t *testing.T) {
+	for _, wrong := range []string{"redis://h/notadb", "redis://:hunter2@h/0?nope=1", "http://h"} {
+		if _, err := load(t, "[session]\nstore = 'redis'\nredis_url = '"+wrong+"'\n"); err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s gives %v", wrong, err)
+		}
+	}
+}
+
 func TestPrintMasksSecretsAndCanBeReadAgain(t *testing.T) {
 	c, err := load(t, "[upstream]\napi_key = 'sk-secret'\n[session]\nredis_url = 'redis://me:hunter2@host/0'\n"+
-		"[easter_egg]\nagent_call_message_webhook_url = 'https://host/hook?token=hunter3'\n")
+		"[easter_egg]\nagent_call_message_webhook_url = 'https://host/hunter4?token=hunter3'\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +268,7 @@ func TestPrintMasksSecretsAndCanBeReadAgain(t *testing.T) {
 	if err := c.Print(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, secret := range []string{"sk-secret", "hunter2", "hunter3"} {
+	for _, secret := range []string{"sk-secret", "hunter2", "hunter3", "hunter4"} {
 		if strings.Contains(b.String(), secret) {
 			t.Errorf("%s is printed:\n%s", secret, &b)
 		}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gobwas/glob"
+	"github.com/redis/go-redis/v9"
 )
 
 // kind is how the value of a key is written.
@@ -37,6 +39,7 @@ type key struct {
 	may     string // what check allows, in words
 	secret  bool   // never shown
 	address bool   // may hold a password, shown without
+	token   bool   // an address whose path is as good as a password
 	restart bool   // read at the start only
 	flag    string // a flag of its own
 }
@@ -99,8 +102,8 @@ var keys = []*key{
 	{section: "upstream", name: "idle_timeout", kind: kindDuration, fallback: 5 * time.Minute, least: int64(time.Millisecond),
 		restart: true, help: "How long an answer may be silent before it counts as broken.",
 		field: func(c *Config) any { return &c.Upstream.IdleTimeout }},
-	{section: "upstream", name: "max_answer_bytes", kind: kindSize, fallback: int64(256 * mebibyte), least: 1024, restart: true,
-		help:  "Largest answer that is not streamed.",
+	{section: "upstream", name: "max_answer_bytes", kind: kindSize, fallback: int64(64 * mebibyte), least: 1024, restart: true,
+		help:  "Largest answer that is not streamed; it takes up to four times as much memory.",
 		field: func(c *Config) any { return &c.Upstream.MaxAnswerBytes }},
 	{section: "upstream", name: "max_event_bytes", kind: kindSize, fallback: int64(64 * mebibyte), least: 1024, restart: true,
 		help:  "Largest event of a stream.",
@@ -234,7 +237,7 @@ var keys = []*key{
 		choices: []string{DeliverLog, DeliverSSE, DeliverWebhook},
 		help:    "Where notices go: the log, a comment in the running stream, or a webhook.",
 		field:   func(c *Config) any { return &c.EasterEgg.AgentCallMessageDelivery }},
-	{section: "easter_egg", name: "agent_call_message_webhook_url", fallback: "", check: checkWebURL, restart: true, address: true,
+	{section: "easter_egg", name: "agent_call_message_webhook_url", fallback: "", check: checkWebURL, restart: true, address: true, token: true,
 		may: "an absolute http or https URL", help: "Where notices are posted.",
 		field: func(c *Config) any { return &c.EasterEgg.AgentCallMessageWebhookURL }},
 
@@ -294,15 +297,10 @@ func checkRedisURL(value string) error {
 	if value == "" {
 		return nil
 	}
-	u, err := url.Parse(value)
-	if err != nil {
-		return fmt.Errorf("it cannot be parsed")
+	if _, err := redis.ParseURL(value); err != nil {
+		return errors.New("its scheme, its database or an option of it is not known") // the reason may hold the password
 	}
-	switch u.Scheme {
-	case "redis", "rediss", "unix":
-		return nil
-	}
-	return fmt.Errorf("its scheme is %q", u.Scheme)
+	return nil
 }
 
 func checkGlob(value string) error {

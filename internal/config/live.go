@@ -68,6 +68,12 @@ func (l *Live) Reload() error {
 	return nil
 }
 
+// unwatched says that changes of the file will not be noticed.
+func (l *Live) unwatched(err error) error {
+	l.log.Warn("the configuration file cannot be watched: a change counts after SIGHUP only", zap.Error(err))
+	return nil
+}
+
 // settle is how long the file must be left alone before it is read: editors write it in several steps. An empty file is valid,
 // but more likely one that is about to be written: it must be left alone for longer.
 const (
@@ -77,7 +83,8 @@ const (
 
 // Watch reloads whenever the file's content changes, until ctx is done. It watches the directories that the file and, if
 // it is a symbolic link, its target stand in, so that editors that replace the file and ConfigMaps that swap a directory
-// of links are noticed too. It returns at once if there is no file.
+// of links are noticed too. It returns at once if there is no file. A file that cannot be watched is no reason not to serve:
+// that is logged, and Reload remains.
 func (l *Live) Watch(ctx context.Context) error {
 	path := l.Current().Path
 	if path == "" {
@@ -85,7 +92,7 @@ func (l *Live) Watch(ctx context.Context) error {
 	}
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		return fmt.Errorf("watch the configuration file: %w", err)
+		return l.unwatched(err)
 	}
 	defer watcher.Close()
 	watched := map[string]bool{}
@@ -106,7 +113,7 @@ func (l *Live) Watch(ctx context.Context) error {
 		return nil
 	}
 	if err := watch(); err != nil {
-		return err
+		return l.unwatched(err)
 	}
 	seen := l.Current().digest
 	wasEmpty := false

@@ -23,7 +23,7 @@ func (k *key) format(value any) string {
 		case k.secret && v != "":
 			v = mask
 		case k.address:
-			v = maskAddress(v)
+			v = maskAddress(v, k.token)
 		}
 		return quote(v)
 	case time.Duration:
@@ -45,13 +45,16 @@ func (k *key) format(value any) string {
 }
 
 // maskAddress takes the password, and what may be a token, out of a URL.
-func maskAddress(address string) string {
+func maskAddress(address string, path bool) string {
 	u, err := url.Parse(address)
 	if err != nil {
 		return mask
 	}
 	if _, has := u.User.Password(); has {
 		u.User = url.UserPassword(u.User.Username(), mask)
+	}
+	if path && len(u.Path) > 1 {
+		u.Path, u.RawPath = "/"+mask, ""
 	}
 	query := u.Query()
 	for name := range query {

@@ -2,12 +2,14 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // fileValue is a value of the file, which has a type of its own; all others are text.
@@ -168,6 +170,12 @@ func (k *key) parseText(value any) (any, error) {
 		}
 	}
 	text := value.(string)
+	if k.secret {
+		text = strings.TrimSpace(text) // files end with a line break, and so do secrets that were read from them
+		if strings.ContainsFunc(text, unicode.IsControl) {
+			return nil, errors.New("it holds a control character")
+		}
+	}
 	if k.choices != nil && !slices.Contains(k.choices, text) {
 		return nil, fmt.Errorf("%s is none of the choices", k.quoted(text))
 	}

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -160,10 +159,9 @@ func (r *Redis) Update(ctx context.Context, key string, aliases []string, change
 	return nil, fmt.Errorf("%w: other replicas changed the session %d times in between", ErrUnavailable, mostAttempts)
 }
 
-// Secret returns the secret that all replicas on this store share, and makes it if there is none.
-func (r *Redis) Secret(ctx context.Context) ([]byte, error) {
-	made := rand.Text()
-	if err := r.client.SetNX(ctx, secretName, made, 0).Err(); err != nil {
+// Secret returns the secret that all replicas on this store share; where there is none yet, own becomes it.
+func (r *Redis) Secret(ctx context.Context, own []byte) ([]byte, error) {
+	if err := r.client.SetNX(ctx, secretName, own, 0).Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	secret, err := r.client.Get(ctx, secretName).Result()

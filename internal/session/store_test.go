@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -358,7 +359,7 @@ func TestReplicasShareOneSecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		secret, err := s.Secret(t.Context())
+		secret, err := s.Secret(t.Context(), []byte(rand.Text()))
 		if err != nil || len(secret) < 16 {
 			t.Fatalf("got %q, %v", secret, err)
 		}

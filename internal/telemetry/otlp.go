@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.uber.org/zap"
 )
 
 // otlpExporter posts spans as OTLP over HTTP in its JSON encoding (OpenTelemetry Protocol 1.x). The exporter of the
@@ -22,16 +23,17 @@ import (
 type otlpExporter struct {
 	url       string
 	transport *http.Transport
+	log       *zap.Logger
 }
 
 const exportTimeout = 10 * time.Second
 
 // newOTLPExporter sends to an endpoint; one without a path gets the usual one, /v1/traces.
-func newOTLPExporter(endpoint string) *otlpExporter {
+func newOTLPExporter(endpoint string, log *zap.Logger) *otlpExporter {
 	if host := strings.TrimRight(endpoint, "/"); strings.Count(host, "/") == 2 {
 		endpoint = host + "/v1/traces"
 	}
-	return &otlpExporter{endpoint, &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 1}}
+	return &otlpExporter{endpoint, &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 1}, log}
 }
 
 type otlpSpan struct {
@@ -92,8 +94,15 @@ func otlpAttributes(list []attribute.KeyValue) []otlpAttribute {
 	return out
 }
 
-// ExportSpans implements sdktrace.SpanExporter.
+// ExportSpans implements sdktrace.SpanExporter. What fails is logged here: the SDK would write to standard error.
 func (e *otlpExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	if err := e.export(ctx, spans); err != nil {
+		e.log.Warn("traces are lost", zap.Int("spans", len(spans)), zap.Error(err))
+	}
+	return nil
+}
+
+func (e *otlpExporter) export(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	if len(spans) == 0 {
 		return nil
 	}

@@ -44,7 +44,7 @@ func New(o Options) *Recorder {
 		o.Log = zap.NewNop()
 	}
 	r := &Recorder{log: o.Log, version: o.Version, registry: prometheus.NewRegistry(),
-		traces: newTraces(o.OTLPEndpoint, o.Version), tools: &yardstick{}, status: newStatus(time.Now())}
+		traces: newTraces(o.OTLPEndpoint, o.Version, o.Log), tools: &yardstick{}, status: newStatus(time.Now())}
 	r.metrics = newMetrics(r.registry, o.Version, o.Sessions)
 	r.registry.MustRegister(&savingsCollector{r.status, r.tools})
 	r.notices = newNotices(o.Notices, o.Log)
@@ -52,9 +52,9 @@ func New(o Options) *Recorder {
 }
 
 // Close stops deliveries and sends the traces that wait.
-func (r *Recorder) Close() error {
+func (r *Recorder) Close() {
 	r.notices.close()
-	return r.traces.close()
+	r.traces.close()
 }
 
 // Access is a request that the engine did not answer.

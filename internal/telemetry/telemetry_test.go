@@ -54,11 +54,7 @@ func newRecorder(t *testing.T, o Options) (*Recorder, *observer.ObservedLogs) {
 		}
 	}
 	r := New(o)
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(r.Close)
 	return r, logs
 }
 
@@ -410,9 +406,7 @@ func TestTracesGoToTheCollector(t *testing.T) {
 	report := projected()
 	report.TraceParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	r.Turn(report)
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	r.Close()
 	path, body, _ := strings.Cut(<-received, " ")
 	spans := gjson.Get(body, "resourceSpans.0.scopeSpans.0.spans")
 	if path != "/v1/traces" || spans.Get("#").Int() != 3 {
@@ -427,5 +421,16 @@ func TestTracesGoToTheCollector(t *testing.T) {
 	}
 	if gjson.Get(body, `resourceSpans.0.resource.attributes.#(key=="service.name").value.stringValue`).String() != "tool-search-proxy" {
 		t.Errorf("resource of %s", body)
+	}
+}
+
+// TestLostTracesAreLogged: a collector that refuses is the log's business, and nobody else's.
+func TestLostTracesAreLogged(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	r := New(Options{OTLPEndpoint: "http://127.0.0.1:1", Version: "v", Log: zap.New(core)})
+	r.Turn(projected())
+	r.Close()
+	if logs.FilterMessage("traces are lost").Len() != 1 {
+		t.Errorf("logged is %v", logs.All())
 	}
 }

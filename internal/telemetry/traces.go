@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+	"go.uber.org/zap"
 
 	"tool-search-proxy/internal/turn"
 )
@@ -22,11 +23,11 @@ type traces struct {
 }
 
 // newTraces begins to send traces to an OTLP endpoint over HTTP; an empty one turns them off.
-func newTraces(endpoint, version string) *traces {
+func newTraces(endpoint, version string, log *zap.Logger) *traces {
 	if endpoint == "" {
 		return &traces{}
 	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(newOTLPExporter(endpoint)), sdktrace.WithResource(resource.NewSchemaless(
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(newOTLPExporter(endpoint, log)), sdktrace.WithResource(resource.NewSchemaless(
 		attribute.String("service.name", "tool-search-proxy"), attribute.String("service.version", version))))
 	return &traces{provider, provider.Tracer("tool-search-proxy")}
 }
@@ -59,12 +60,12 @@ func (s *traces) turn(t *turn.Report) {
 	span.End(trace.WithTimestamp(t.End))
 }
 
-// close sends what waits, for a moment.
-func (s *traces) close() error {
+// close sends what waits, for a moment. That a collector does not answer is no failure of the proxy.
+func (s *traces) close() {
 	if s.provider == nil {
-		return nil
+		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
-	return s.provider.Shutdown(ctx)
+	_ = s.provider.Shutdown(ctx)
 }

@@ -185,6 +185,9 @@ const (
 	reasonRefused    openai.Reason = "fail_open"
 )
 
+// maxModelLength bounds the model's name in reports, in bytes.
+const maxModelLength = 200
+
 // turn is one client request on its way.
 type turn struct {
 	engine  *Engine
@@ -246,7 +249,7 @@ func (t *turn) prepare() (openai.Reason, error) {
 	if view.Passthrough != "" {
 		return view.Passthrough, nil
 	}
-	t.report.Model = view.Model
+	t.report.Model = view.Model[:min(len(view.Model), maxModelLength)]
 	t.report.BytesReceived = len(t.body.JSON)
 	t.report.Stream = view.Stream
 	t.history = readHistory(view)

@@ -20,6 +20,7 @@ func (c *Client) Passthrough(log *zap.Logger, refuse func(w http.ResponseWriter,
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL = c.target(p.In.URL)
 			p.Out.Host = ""
+			p.Out.Trailer = p.In.Trailer // whose values come behind the body
 			for name := range p.Out.Header {
 				if strings.HasPrefix(name, ownPrefix) {
 					delete(p.Out.Header, name)

@@ -102,6 +102,10 @@ func (c *Client) Send(ctx context.Context, in *http.Request, body []byte, edit f
 	if err != nil {
 		return nil, describe(err)
 	}
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		_ = resp.Body.Close()
+		return nil, errors.New("the upstream switched protocols unasked")
+	}
 	removeHopByHop(resp.Header)
 	if c.options.IdleTimeout > 0 {
 		resp.Body = idle.NewBody(resp.Body, c.options.IdleTimeout)

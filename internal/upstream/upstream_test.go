@@ -554,6 +554,19 @@ func TestPassthroughRefusals(t *testing.T) {
 }
 
 // A stream that falls silent is broken, so that nobody takes it for whole.
+func TestPassesTrailers(t *testing.T) {
+	got := make(chan string, 1)
+	up := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		got <- r.Trailer.Get("X-Sum")
+	})
+	proxy := pass(t, upstream.Options{BaseURL: up.URL})
+	raw(t, proxy.Listener.Addr(), "POST /v1/x HTTP/1.1\r\nHost: p\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nab\r\n0\r\nX-Sum: 7\r\n\r\n")
+	if sum := <-got; sum != "7" {
+		t.Errorf("the trailer is %q", sum)
+	}
+}
+
 func TestSilentStreamIsCut(t *testing.T) {
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "data: 1\n\n")
